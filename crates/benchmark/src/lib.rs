@@ -1,0 +1,1 @@
+//! Load generator: redis-benchmark's options and output, and more.

@@ -1,0 +1,1 @@
+//! Command-line client: redis-cli's options and formats.

@@ -1,0 +1,1 @@
+//! Slots, locks, gate, hash table, objects and encodings, expiry, eviction, memory accounting.

@@ -1,0 +1,1 @@
+//! Event loop, connections, timers and mailboxes.

@@ -1,0 +1,2 @@
+//! `oxidis`: argv to subcommand.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Sessions, config, INFO, pub/sub, transactions: joins keyspace, commands and net into a server.

@@ -1,0 +1,1 @@
+//! Starts servers and peers, speaks RESP, compares replies. For tests only.
