@@ -1,1 +1,3 @@
 //! Slots, locks, gate, hash table, objects and encodings, expiry, eviction, memory accounting.
+
+pub mod glob;
