@@ -1,1 +1,5 @@
 //! Slots, locks, gate, hash table, objects and encodings, expiry, eviction, memory accounting.
+
+pub mod hashing;
+pub mod table;
+mod tagged;
