@@ -118,8 +118,12 @@ const fn fold(word: u64) -> u64 {
 #[inline]
 const fn home(first: u64, last: u64, length: usize) -> usize {
     let mixed = (first ^ last.rotate_left(29) ^ length as u64).wrapping_mul(MULTIPLIER);
-    // The shift leaves nine bits.
-    (mixed >> (u64::BITS - CELL_BITS)) as usize
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the shift leaves nine bits"
+    )]
+    let home = (mixed >> (u64::BITS - CELL_BITS)) as usize;
+    home
 }
 
 const fn build_table() -> [Cell; CELLS] {
@@ -141,7 +145,7 @@ const fn build_table() -> [Cell; CELLS] {
                 while table[at % CELLS].length != 0 {
                     at += 1;
                 }
-                // Names have at most sixteen bytes here.
+                #[allow(clippy::cast_possible_truncation, reason = "at most sixteen bytes")]
                 let length = name.len() as u8;
                 table[at % CELLS] = Cell {
                     first,
