@@ -1,4 +1,4 @@
-//! The help of DEBUG, which is as long as all others together.
+//! The help of DEBUG, which is longer than any other.
 
 /// The subcommands of DEBUG in the order of its help.
 pub(super) const DEBUG: &[(&str, &[&str])] = &[
