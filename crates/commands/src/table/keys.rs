@@ -22,27 +22,44 @@ pub trait ArgView {
 }
 
 impl ArgView for [&[u8]] {
+    #[inline]
     fn arg_count(&self) -> usize {
         self.len()
     }
+    #[inline]
     fn arg(&self, position: usize) -> Option<&[u8]> {
         self.get(position).copied()
     }
 }
 
+impl ArgView for resp::Args<'_> {
+    #[inline]
+    fn arg_count(&self) -> usize {
+        self.len()
+    }
+    #[inline]
+    fn arg(&self, position: usize) -> Option<&[u8]> {
+        self.get(position)
+    }
+}
+
 impl<A: ArgView + ?Sized> ArgView for &A {
+    #[inline]
     fn arg_count(&self) -> usize {
         (**self).arg_count()
     }
+    #[inline]
     fn arg(&self, position: usize) -> Option<&[u8]> {
         (**self).arg(position)
     }
 }
 
 impl ArgView for [Vec<u8>] {
+    #[inline]
     fn arg_count(&self) -> usize {
         self.len()
     }
+    #[inline]
     fn arg(&self, position: usize) -> Option<&[u8]> {
         self.get(position).map(Vec::as_slice)
     }
@@ -63,9 +80,11 @@ impl<'a, A: ArgView + ?Sized> TailView<'a, A> {
 }
 
 impl<A: ArgView + ?Sized> ArgView for TailView<'_, A> {
+    #[inline]
     fn arg_count(&self) -> usize {
         self.args.arg_count().saturating_sub(self.start)
     }
+    #[inline]
     fn arg(&self, position: usize) -> Option<&[u8]> {
         self.args.arg(position.checked_add(self.start)?)
     }

@@ -13,12 +13,16 @@
 //! Invariant: each [`CommandId`] has exactly one row, and `spec(id).id == id`.
 
 pub mod bits;
+pub mod command;
 pub mod docs;
 pub mod errors;
+pub mod help;
 pub mod id;
 pub mod keys;
 pub mod spec;
 
+mod glob;
+mod help_debug;
 mod lookup;
 mod row;
 

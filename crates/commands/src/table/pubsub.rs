@@ -1,5 +1,6 @@
 //! Publish and subscribe.
 
+use super::docs::{Group, docs, pattern, string};
 use super::id::CommandId::{
     Psubscribe, Publish, Pubsub, PubsubChannels, PubsubHelp, PubsubNumpat, PubsubNumsub,
     PubsubShardchannels, PubsubShardnumsub, Punsubscribe, Spublish, Ssubscribe, Subscribe,
@@ -18,6 +19,15 @@ pub(super) static ROWS: [CommandSpec; 9] = [
         -2,
         PUBSUB | NOSCRIPT | LOADING | STALE | SENTINEL,
         IMPLIED,
+    )
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "2.0.0",
+            "O(N), N: patterns.",
+            "Listens to all channels that match patterns.",
+        )
+        .arguments(&[pattern("pattern").multiple()]),
     ),
     row(
         Publish,
@@ -25,51 +35,125 @@ pub(super) static ROWS: [CommandSpec; 9] = [
         3,
         PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE | SENTINEL,
         IMPLIED,
+    )
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "2.0.0",
+            "O(N+M), N: subscribers of the channel, M: patterns of all connections.",
+            "Sends a message to a channel.",
+        )
+        .arguments(&[string("channel"), string("message")]),
     ),
-    row(Pubsub, "pubsub", -2, NONE, IMPLIED).subcommands(&[
-        row(
-            PubsubChannels,
-            "pubsub|channels",
-            -2,
-            PUBSUB | LOADING | STALE,
-            IMPLIED,
-        ),
-        row(PubsubHelp, "pubsub|help", 2, LOADING | STALE, IMPLIED),
-        row(
-            PubsubNumpat,
-            "pubsub|numpat",
-            2,
-            PUBSUB | LOADING | STALE,
-            IMPLIED,
-        ),
-        row(
-            PubsubNumsub,
-            "pubsub|numsub",
-            -2,
-            PUBSUB | LOADING | STALE,
-            IMPLIED,
-        ),
-        row(
-            PubsubShardchannels,
-            "pubsub|shardchannels",
-            -2,
-            PUBSUB | LOADING | STALE,
-            IMPLIED,
-        ),
-        row(
-            PubsubShardnumsub,
-            "pubsub|shardnumsub",
-            -2,
-            PUBSUB | LOADING | STALE,
-            IMPLIED,
-        ),
-    ]),
+    row(Pubsub, "pubsub", -2, NONE, IMPLIED)
+        .docs(&docs(
+            Group::Pubsub,
+            "2.8.0",
+            "That of the subcommand.",
+            "Looks at channels and subscriptions.",
+        ))
+        .subcommands(&[
+            row(
+                PubsubChannels,
+                "pubsub|channels",
+                -2,
+                PUBSUB | LOADING | STALE,
+                IMPLIED,
+            )
+            .docs(
+                &docs(
+                    Group::Pubsub,
+                    "2.8.0",
+                    "O(N), N: channels with subscribers; names and pattern are taken as \
+                     short.",
+                    "Names the channels that have subscribers.",
+                )
+                .arguments(&[pattern("pattern").optional()]),
+            ),
+            row(PubsubHelp, "pubsub|help", 2, LOADING | STALE, IMPLIED).docs(&docs(
+                Group::Pubsub,
+                "6.2.0",
+                "O(1)",
+                "Explains the subcommands.",
+            )),
+            row(
+                PubsubNumpat,
+                "pubsub|numpat",
+                2,
+                PUBSUB | LOADING | STALE,
+                IMPLIED,
+            )
+            .docs(&docs(
+                Group::Pubsub,
+                "2.8.0",
+                "O(1)",
+                "Counts the different patterns that have subscribers.",
+            )),
+            row(
+                PubsubNumsub,
+                "pubsub|numsub",
+                -2,
+                PUBSUB | LOADING | STALE,
+                IMPLIED,
+            )
+            .docs(
+                &docs(
+                    Group::Pubsub,
+                    "2.8.0",
+                    "O(N), N: channels asked for.",
+                    "Counts the subscribers of channels.",
+                )
+                .arguments(&[string("channel").optional().multiple()]),
+            ),
+            row(
+                PubsubShardchannels,
+                "pubsub|shardchannels",
+                -2,
+                PUBSUB | LOADING | STALE,
+                IMPLIED,
+            )
+            .docs(
+                &docs(
+                    Group::Pubsub,
+                    "7.0.0",
+                    "O(N), N: shard channels with subscribers; names and pattern are \
+                     taken as short.",
+                    "Names the shard channels that have subscribers.",
+                )
+                .arguments(&[pattern("pattern").optional()]),
+            ),
+            row(
+                PubsubShardnumsub,
+                "pubsub|shardnumsub",
+                -2,
+                PUBSUB | LOADING | STALE,
+                IMPLIED,
+            )
+            .docs(
+                &docs(
+                    Group::Pubsub,
+                    "7.0.0",
+                    "O(N), N: shard channels asked for.",
+                    "Counts the subscribers of shard channels.",
+                )
+                .arguments(&[string("shardchannel").optional().multiple()]),
+            ),
+        ]),
     row(
         Punsubscribe,
         "punsubscribe",
         -1,
         PUBSUB | NOSCRIPT | LOADING | STALE | SENTINEL,
         IMPLIED,
+    )
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "2.0.0",
+            "O(N), N: patterns.",
+            "Stops listening to patterns.",
+        )
+        .arguments(&[pattern("pattern").optional().multiple()]),
     ),
     row(
         Spublish,
@@ -78,7 +162,16 @@ pub(super) static ROWS: [CommandSpec; 9] = [
         PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE,
         IMPLIED,
     )
-    .keys(&[key(1, NOT_KEY)]),
+    .keys(&[key(1, NOT_KEY)])
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "7.0.0",
+            "O(N), N: subscribers of the shard channel.",
+            "Sends a message to a shard channel.",
+        )
+        .arguments(&[string("shardchannel"), string("message")]),
+    ),
     row(
         Ssubscribe,
         "ssubscribe",
@@ -86,13 +179,31 @@ pub(super) static ROWS: [CommandSpec; 9] = [
         PUBSUB | NOSCRIPT | LOADING | STALE,
         IMPLIED,
     )
-    .keys(&[key_range(1, -1, NOT_KEY)]),
+    .keys(&[key_range(1, -1, NOT_KEY)])
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "7.0.0",
+            "O(N), N: shard channels.",
+            "Listens to shard channels.",
+        )
+        .arguments(&[string("shardchannel").multiple()]),
+    ),
     row(
         Subscribe,
         "subscribe",
         -2,
         PUBSUB | NOSCRIPT | LOADING | STALE | SENTINEL,
         IMPLIED,
+    )
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "2.0.0",
+            "O(N), N: channels.",
+            "Listens to channels.",
+        )
+        .arguments(&[string("channel").multiple()]),
     ),
     row(
         Sunsubscribe,
@@ -101,12 +212,30 @@ pub(super) static ROWS: [CommandSpec; 9] = [
         PUBSUB | NOSCRIPT | LOADING | STALE,
         IMPLIED,
     )
-    .keys(&[key_range(1, -1, NOT_KEY)]),
+    .keys(&[key_range(1, -1, NOT_KEY)])
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "7.0.0",
+            "O(N), N: shard channels.",
+            "Stops listening to shard channels.",
+        )
+        .arguments(&[string("shardchannel").optional().multiple()]),
+    ),
     row(
         Unsubscribe,
         "unsubscribe",
         -1,
         PUBSUB | NOSCRIPT | LOADING | STALE | SENTINEL,
         IMPLIED,
+    )
+    .docs(
+        &docs(
+            Group::Pubsub,
+            "2.0.0",
+            "O(N), N: channels.",
+            "Stops listening to channels.",
+        )
+        .arguments(&[string("channel").optional().multiple()]),
     ),
 ];

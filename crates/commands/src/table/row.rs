@@ -42,7 +42,6 @@ pub(super) mod category {
     /// Only those that follow from the flags.
     pub(in super::super) const IMPLIED: u32 = 0;
     pub(in super::super) const KEYSPACE: u32 = Categories::KEYSPACE.bits();
-    pub(in super::super) const READ: u32 = Categories::READ.bits();
     pub(in super::super) const SET: u32 = Categories::SET.bits();
     pub(in super::super) const SORTEDSET: u32 = Categories::SORTEDSET.bits();
     pub(in super::super) const LIST: u32 = Categories::LIST.bits();
