@@ -7,13 +7,13 @@ use resp::Reply;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `hash-max-listpack-*`.
-    pub hash: keyspace::hash::Limits,
+    pub hash: keyspace::hash::HashLimits,
     /// `set-max-intset-entries`, `set-max-listpack-*`.
-    pub set: keyspace::set::Limits,
+    pub set: keyspace::set::SetLimits,
     /// `zset-max-listpack-*`.
-    pub zset: keyspace::zset::Limits,
+    pub zset: keyspace::zset::ZSetLimits,
     /// `list-max-listpack-size` and DEBUG QUICKLIST-PACKED-THRESHOLD.
-    pub list: keyspace::list::Limits,
+    pub list: keyspace::list::ListLimits,
     /// `proto-max-bulk-len`: the longest string a command may make.
     pub max_bulk: usize,
     /// `maxmemory-policy`.

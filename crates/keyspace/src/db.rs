@@ -14,6 +14,7 @@ use crate::list::List;
 use crate::lockset::LockSet;
 use crate::slot::{Db, DbIndex, Slot};
 use crate::string::StrRef;
+use crate::table::Place;
 use crate::value::{Value, ValueMut, ValueRef};
 use crate::waiters::{WatchFlag, Waiter};
 use crate::{Hash, Set, ZSet};
@@ -128,18 +129,37 @@ impl<'a> DbView<'a> {
         self.locks.slot(slot).db(self.db)
     }
 
+    /// Whether the entry is there but its time is over. Looks only where some entry has an expiry.
+    #[inline]
+    fn is_over(&self, slot: Slot, hash: u64, key: &[u8]) -> bool {
+        match self.db_ref(slot) {
+            Some(db) if db.expiring > 0 => {
+                db.table.find(hash, key).and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms)
+            }
+            _ => false,
+        }
+    }
+
     /// The entry, if it is there and alive. Removes one whose time is over.
     #[inline]
     fn live(&mut self, key: &[u8]) -> Option<&mut Entry> {
+        self.place(key).map(Place::into_mut)
+    }
+
+    #[inline]
+    fn place(&mut self, key: &[u8]) -> Option<Place<'_, Entry>> {
         let (slot, hash) = self.locate(key);
-        let (db_index, now_ms) = (self.db, self.now_ms);
-        let db = self.locks.slot(slot).db(db_index)?;
-        let place = db.table.find_place(hash, key)?;
-        if db.table.at(place).expire_at_ms().is_some_and(|at| at <= now_ms) {
+        if self.is_over(slot, hash, key) {
             self.expire(slot, hash, key);
             return None;
         }
-        Some(self.locks.slot_mut(slot).db_mut(db_index)?.table.at_mut(place))
+        let db_index = self.db;
+        self.locks.slot_mut(slot).db_mut(db_index)?.table.find_mut(hash, key)
+    }
+
+    /// Lends the entry of a key to a change that may give it another handle (expiry, growing strings).
+    pub fn update<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+        self.place(key).map(|mut place| place.update(change))
     }
 
     #[cold]
@@ -157,8 +177,7 @@ impl<'a> DbView<'a> {
         let db_index = self.db;
         let db = self.locks.slot_mut(slot).db_mut(db_index)?;
         let entry = db.table.remove(hash, key)?;
-        let had_expiry = entry.has_expiry();
-        if had_expiry {
+        if entry.has_expiry() {
             db.forget_expiry();
             self.locks.counters.add_expiring(db_index, -1);
         }
@@ -181,7 +200,7 @@ impl<'a> DbView<'a> {
         }
     }
 
-    fn link(&mut self, slot: Slot, hash: u64, mut entry: Entry) {
+    fn link(&mut self, slot: Slot, hash: u64, entry: Entry) {
         entry.set_access(self.clock.fresh());
         let db_index = self.db;
         let expiry = entry.expire_at_ms();
@@ -201,30 +220,25 @@ impl<'a> DbView<'a> {
     /// The value of a key, for a reading command: counts a hit or a miss and notes the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<ValueRef<'_>> {
-        let (clock, touch) = (self.clock, !self.no_touch);
-        // The borrow checker cannot see that the miss path is free of the loan, hence the test first.
-        let found = self.live(key).map(|entry| {
-            if touch {
-                clock.touch(entry);
-            }
-            std::ptr::from_ref(entry)
-        });
-        match found {
-            Some(_) => {
-                self.events.hits += 1;
-                self.get(key)
+        let (slot, hash) = self.locate(key);
+        if self.is_over(slot, hash, key) {
+            self.expire(slot, hash, key);
+        }
+        let DbView { locks, events, db, clock, no_touch, .. } = self;
+        match locks.slot(slot).db(*db).and_then(|part| part.table.find(hash, key)) {
+            Some(entry) => {
+                events.hits += 1;
+                if !*no_touch {
+                    clock.touch(entry);
+                }
+                Some(entry.value())
             }
             None => {
-                self.miss(key);
+                events.misses += 1;
+                events.notify(NotifyClass::KEY_MISS, "keymiss", *db, key);
                 None
             }
         }
-    }
-
-    #[cold]
-    fn miss(&mut self, key: &[u8]) {
-        self.events.misses += 1;
-        self.events.notify(NotifyClass::KEY_MISS, "keymiss", self.db, key);
     }
 
     /// The value of a key, if alive: no statistics, no access note, nothing removed. May be held for several keys.
@@ -241,7 +255,7 @@ impl<'a> DbView<'a> {
         if entry.expire_at_ms().is_some_and(|at| at <= self.now_ms) { None } else { Some(entry) }
     }
 
-    /// The entry of a key, to change in place (string writers, OBJECT FREQ tests, DEBUG).
+    /// The entry of a key, to change in place; what may give it another handle goes through [`DbView::update`].
     #[inline]
     pub fn entry_mut(&mut self, key: &[u8]) -> Option<&mut Entry> {
         self.live(key)
@@ -512,9 +526,12 @@ impl<'a> DbView<'a> {
 
     /// Sets or clears a key's expiry. False: no such key.
     pub fn set_expiry(&mut self, key: &[u8], expire_at_ms: Option<i64>) -> bool {
-        let Some(entry) = self.live(key) else { return false };
-        let had = entry.has_expiry();
-        entry.set_expiry(expire_at_ms);
+        let changed = self.update(key, |entry| {
+            let had = entry.has_expiry();
+            entry.set_expiry(expire_at_ms);
+            had
+        });
+        let Some(had) = changed else { return false };
         let (slot, _) = self.locate(key);
         let db_index = self.db;
         if let Some(db) = self.locks.slot_mut(slot).db_mut(db_index) {
@@ -560,6 +577,12 @@ impl<'a> DbView<'a> {
         if self.locks.slot(slot).extras.as_ref().is_some_and(|extras| extras.has_waiters(db, key)) {
             self.events.ready.push((db, key.to_vec()));
         }
+    }
+
+    /// Whether the key is there though its time is over. Removes nothing.
+    pub fn is_expired_now(&self, key: &[u8]) -> bool {
+        let (slot, hash) = self.locate(key);
+        self.is_over(slot, hash, key)
     }
 
     // ---- waiting and watching ------------------------------------------------------------------------------------

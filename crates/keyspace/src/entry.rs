@@ -25,6 +25,8 @@ use std::ptr;
 const TAG_EXPIRY: u64 = 1;
 const TAG_PAYLOAD: u64 = 2;
 const TAGS: u64 = 0xF;
+/// The address in a handle. A table keeps hash bits of its own above it.
+const ADDRESS: u64 = 0x0000_FFFF_FFFF_FFF0;
 
 /// Longest value that Redis calls `embstr`.
 pub const EMBSTR_MAX: usize = 44;
@@ -228,7 +230,7 @@ impl Entry {
 
     #[inline]
     fn block(&self) -> *mut u8 {
-        (self.0 & !TAGS) as *mut u8
+        (self.0 & ADDRESS) as *mut u8
     }
 
     #[inline]
@@ -262,10 +264,11 @@ impl Entry {
         unsafe { self.meta().read() >> 8 }
     }
 
-    /// Sets the 24 access bits.
+    /// Sets the 24 access bits. By shared reference, as readers note their access: an entry is not `Sync`, so nobody
+    /// else looks, and no reference into the meta word is ever lent.
     #[inline]
-    pub fn set_access(&mut self, bits: u32) {
-        // SAFETY: as above; &mut self.
+    pub fn set_access(&self, bits: u32) {
+        // SAFETY: as above; one thread.
         unsafe {
             let meta = self.meta().read();
             self.meta().write((meta & 0xFF) | (bits << 8));
@@ -288,8 +291,8 @@ impl Entry {
         Some(unsafe { self.meta().cast::<i64>().sub(1).read() })
     }
 
-    /// Sets or clears the expiry; moves the entry to another block when the word must come or go. The table's
-    /// handle must be replaced by `self` afterwards.
+    /// Sets or clears the expiry; moves the entry to another block when the word must come or go: in a table, go
+    /// through [`crate::DbView::update`].
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         match (self.has_expiry(), expire_at_ms) {
             (false, None) => {}
@@ -298,7 +301,7 @@ impl Entry {
             _ => {
                 let (kind, access) = (self.kind(), self.access());
                 let (payload, value) = if kind.has_payload() { (self.payload(), &[][..]) } else { (0, self.inline_value()) };
-                let mut moved = Entry::build(self.key(), kind, payload, value, expire_at_ms);
+                let moved = Entry::build(self.key(), kind, payload, value, expire_at_ms);
                 moved.set_access(access);
                 let old = std::mem::replace(self, moved);
                 old.free_block();
@@ -391,7 +394,8 @@ impl Entry {
         Some(unsafe { self.object_mut::<i64>() })
     }
 
-    /// Turns a string into a growable buffer (encoding `raw`) and lends it. `None` for other types.
+    /// Turns a string into a growable buffer (encoding `raw`) and lends it. `None` for other types. May become another
+    /// handle: in a table, go through [`crate::DbView::update`].
     pub fn make_buffer(&mut self) -> Option<&mut Vec<u8>> {
         let bytes = match self.kind() {
             Kind::Buffer => None,
@@ -399,7 +403,7 @@ impl Entry {
             _ => return None,
         };
         if let Some(bytes) = bytes {
-            let mut moved = Entry::new_buffer(self.key(), bytes, self.expire_at_ms());
+            let moved = Entry::new_buffer(self.key(), bytes, self.expire_at_ms());
             moved.set_access(self.access());
             *self = moved;
         }
@@ -499,7 +503,7 @@ unsafe impl Item for Entry {
 
     #[inline]
     unsafe fn from_raw(raw: u64) -> Entry {
-        Entry(raw)
+        Entry(raw & (ADDRESS | TAGS))
     }
 
     #[inline]

@@ -43,7 +43,7 @@ impl AccessClock {
 
     /// Notes an access.
     #[inline]
-    pub fn touch(self, entry: &mut Entry) {
+    pub fn touch(self, entry: &Entry) {
         if self.lfu {
             self.touch_lfu(entry);
         } else {
@@ -54,7 +54,7 @@ impl AccessClock {
         }
     }
 
-    fn touch_lfu(self, entry: &mut Entry) {
+    fn touch_lfu(self, entry: &Entry) {
         let mut counter = self.frequency(entry.access());
         if counter < 255 {
             let above = counter.saturating_sub(LFU_INIT);
@@ -133,14 +133,14 @@ impl Policy {
 
 impl DbView<'_> {
     /// Offers the best candidate to go among a few random entries of the held slot, as (score, database, key).
-    pub fn eviction_candidate(&self, slot: Slot, policy: Policy, samples: usize) -> Option<(u64, DbIndex, Vec<u8>)> {
+    pub fn eviction_candidate(&self, slot: Slot, policy: Policy, rng: &mut fastrand::Rng, samples: usize) -> Option<(u64, DbIndex, Vec<u8>)> {
         let clock = self.access_clock();
         let mut best: Option<(u64, DbIndex, Vec<u8>)> = None;
         for (index, db) in self.locks.slot(slot).dbs() {
             if db.is_empty() || (policy.is_volatile() && db.expiring == 0) {
                 continue;
             }
-            db.table.sample(samples, |entry| {
+            db.table.sample(rng, samples, |entry| {
                 if let Some(score) = policy.score(entry, clock)
                     && best.as_ref().is_none_or(|(best_score, ..)| score > *best_score)
                 {

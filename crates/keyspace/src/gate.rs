@@ -7,7 +7,7 @@
 //! it never waits, closed, for more than one command boundary.
 
 use crossbeam_utils::CachePadded;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 /// Most threads that may take part: workers, offload threads, the timer thread, the tests' own.
@@ -17,13 +17,13 @@ pub const MAX_PARTICIPANTS: usize = 512;
 pub struct Gate {
     closed: AtomicBool,
     /// A closer waits for long runners to end: no new one may begin.
-    wanted: AtomicUsize,
+    wanted: AtomicBool,
     inside: Box<[CachePadded<AtomicU32>]>,
     joined: AtomicUsize,
     long_runners: AtomicUsize,
-    /// Held by the one closer.
-    closer: Mutex<()>,
-    /// Guards the sleep of those who wait for the gate to open, or for long runners to end.
+    /// Set by the one closer.
+    closing: AtomicBool,
+    /// Guards the sleep of those who wait for the gate to open.
     sleep: Mutex<()>,
     opened: Condvar,
 }
@@ -32,12 +32,6 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug)]
 pub struct Participant(usize);
 
-/// The gate is closed while this lives.
-pub struct Closed<'g> {
-    gate: &'g Gate,
-    _closer: MutexGuard<'g, ()>,
-}
-
 /// A long command is at work while this lives.
 pub struct LongRun<'g>(&'g Gate);
 
@@ -45,11 +39,11 @@ impl Default for Gate {
     fn default() -> Self {
         Gate {
             closed: AtomicBool::new(false),
-            wanted: AtomicUsize::new(0),
+            wanted: AtomicBool::new(false),
             inside: (0..MAX_PARTICIPANTS).map(|_| CachePadded::default()).collect(),
             joined: AtomicUsize::new(0),
             long_runners: AtomicUsize::new(0),
-            closer: Mutex::new(()),
+            closing: AtomicBool::new(false),
             sleep: Mutex::new(()),
             opened: Condvar::new(),
         }
@@ -102,33 +96,31 @@ impl Gate {
         }
     }
 
-    /// Closes the gate: returns when no participant is inside and no long runner is at work. The caller must be
-    /// outside itself and hold no slot lock. Sleeps while another closer or a long runner is at work, so a worker
-    /// calls [`Gate::try_close`] instead.
-    pub fn close(&self) -> Closed<'_> {
-        let closer = self.closer.lock();
-        self.wanted.fetch_add(1, Ordering::SeqCst);
-        {
-            let mut guard = self.sleep.lock();
-            while self.long_runners.load(Ordering::SeqCst) > 0 {
-                self.opened.wait(&mut guard);
-            }
+    /// Closes the gate: true when no participant is inside and no long runner is at work; [`Gate::open`] must follow.
+    /// The caller must be outside itself and hold no slot lock. False: another closer or a long runner is at work, try
+    /// later; while somebody tries, no new long runner begins.
+    #[must_use]
+    pub fn try_close(&self) -> bool {
+        if self.closing.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        self.wanted.store(true, Ordering::SeqCst);
+        if self.long_runners.load(Ordering::SeqCst) > 0 {
+            // `wanted` stays set: the running ones end, no new ones begin, and the next try succeeds.
+            self.closing.store(false, Ordering::SeqCst);
+            return false;
         }
         self.stop_participants();
-        self.wanted.fetch_sub(1, Ordering::SeqCst);
-        Closed { gate: self, _closer: closer }
+        true
     }
 
-    /// As [`Gate::close`], but gives up when a long runner or another closer is at work.
-    pub fn try_close(&self) -> Option<Closed<'_>> {
-        let closer = self.closer.try_lock()?;
-        self.wanted.fetch_add(1, Ordering::SeqCst);
-        let free = self.long_runners.load(Ordering::SeqCst) == 0;
-        if free {
-            self.stop_participants();
-        }
-        self.wanted.fetch_sub(1, Ordering::SeqCst);
-        free.then_some(Closed { gate: self, _closer: closer })
+    /// Opens the closed gate.
+    pub fn open(&self) {
+        self.closed.store(false, Ordering::SeqCst);
+        self.wanted.store(false, Ordering::SeqCst);
+        self.closing.store(false, Ordering::SeqCst);
+        let _guard = self.sleep.lock();
+        self.opened.notify_all();
     }
 
     fn stop_participants(&self) {
@@ -149,8 +141,8 @@ impl Gate {
     pub fn begin_long_run(&self) -> Option<LongRun<'_>> {
         self.long_runners.fetch_add(1, Ordering::SeqCst);
         let run = LongRun(self);
-        // Order of add and check against `wanted`/`closed` then `long_runners` in `close`: one sees the other.
-        (self.wanted.load(Ordering::SeqCst) == 0 && !self.closed.load(Ordering::SeqCst)).then_some(run)
+        // Here an add then a load of `wanted`, in `try_close` a store of it then a load: one sees the other.
+        (!self.wanted.load(Ordering::SeqCst)).then_some(run)
     }
 
     /// Long commands at work now.
@@ -162,16 +154,6 @@ impl Gate {
 impl Drop for LongRun<'_> {
     fn drop(&mut self) {
         self.0.long_runners.fetch_sub(1, Ordering::SeqCst);
-        let _guard = self.0.sleep.lock();
-        self.0.opened.notify_all();
-    }
-}
-
-impl Drop for Closed<'_> {
-    fn drop(&mut self) {
-        self.gate.closed.store(false, Ordering::SeqCst);
-        let _guard = self.gate.sleep.lock();
-        self.gate.opened.notify_all();
     }
 }
 
@@ -198,11 +180,11 @@ mod tests {
                 });
             }
             for _ in 0..200 {
-                let closed = gate.close();
+                while !gate.try_close() {}
                 let before = value.load(Ordering::Relaxed);
                 std::thread::yield_now();
                 assert_eq!(before, value.load(Ordering::Relaxed), "somebody ran while the gate was closed");
-                drop(closed);
+                gate.open();
             }
         });
         assert_eq!(value.load(Ordering::Relaxed), 6_000);
@@ -213,12 +195,12 @@ mod tests {
         let gate = Gate::default();
         let run = gate.begin_long_run();
         assert!(run.is_some());
-        assert!(gate.try_close().is_none());
+        assert!(!gate.try_close());
+        assert!(gate.begin_long_run().is_none(), "a closer waits");
         drop(run);
-        let closed = gate.try_close();
-        assert!(closed.is_some());
+        assert!(gate.try_close());
         assert!(gate.begin_long_run().is_none());
-        drop(closed);
+        gate.open();
         assert!(gate.begin_long_run().is_some());
     }
 }

@@ -6,7 +6,9 @@
 use crate::gate::Participant;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
-use crate::slot::{Slot, SlotData};
+use crate::events::Events;
+use crate::hashing::hash_key;
+use crate::slot::{Db, DbIndex, Slot, SlotData};
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -132,26 +134,50 @@ impl LockSet {
         }
     }
 
-    /// Runs `work` with the whole keyspace to itself. `None`: another closer or a long command is at work; try later.
-    /// Must be inside a batch, with no lock held.
-    pub fn try_alone<R>(&mut self, work: impl FnOnce(&mut LockSet) -> R) -> Option<R> {
-        debug_assert!(self.held.is_empty() && !self.alone);
-        let was_inside = self.inside;
-        if was_inside {
-            self.leave();
-        }
-        let keyspace = self.keyspace.clone();
-        let result = keyspace.gate.try_close().map(|closed| {
-            self.alone = true;
-            let result = work(self);
-            self.alone = false;
-            drop(closed);
-            result
-        });
-        if was_inside {
+    /// Begins a batch unless one is under way. True: it began one, and the caller must end it.
+    pub fn enter_if_outside(&mut self) -> bool {
+        let outside = !self.inside && !self.alone;
+        if outside {
             self.enter();
         }
-        result
+        outside
+    }
+
+    /// Whether this thread has the whole keyspace to itself.
+    pub fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Gets the whole keyspace for this thread. `None`: another closer or a long command is at work; try later. Must
+    /// be inside a batch, with no lock held; [`LockSet::end_alone`] goes back into it.
+    pub fn begin_alone(&mut self) -> Option<Alone> {
+        debug_assert!(self.held.is_empty() && !self.alone && self.inside);
+        self.leave();
+        let closed = self.keyspace.gate.try_close();
+        self.alone = closed;
+        if !closed {
+            self.enter();
+        }
+        closed.then_some(Alone(()))
+    }
+
+    /// Opens the gate and goes back into a batch.
+    pub fn end_alone(&mut self, token: Alone) {
+        let Alone(()) = token;
+        self.alone = false;
+        self.keyspace.gate.open();
+        self.enter();
+    }
+
+    /// After a panic in a command: gives back whatever is held, so that nobody else waits for ever.
+    pub fn recover(&mut self) {
+        if std::mem::take(&mut self.alone) {
+            self.keyspace.gate.open();
+        }
+        self.unlock_all();
+        if self.inside {
+            self.leave();
+        }
     }
 
     /// The slot's contents.
@@ -177,9 +203,63 @@ impl LockSet {
 
 impl Drop for LockSet {
     fn drop(&mut self) {
-        self.unlock_all();
-        if self.inside {
-            self.leave();
+        self.recover();
+    }
+}
+
+/// Proof that the gate was closed by [`LockSet::begin_alone`].
+pub struct Alone(());
+
+// ---- work on whole slots -----------------------------------------------------------------------------------------
+
+impl LockSet {
+    /// Takes the keys of one database (or all) out of a held slot, marking watchers of keys that were there. Returns
+    /// how many.
+    pub fn empty_slot(&mut self, slot: Slot, only: Option<DbIndex>, now_ms: i64, garbage: &mut Vec<Db>) -> u64 {
+        let counters = self.counters.clone();
+        let data = self.slot_mut(slot);
+        let indices: Vec<DbIndex> =
+            data.dbs().filter(|(index, db)| !db.is_empty() && only.is_none_or(|only| only == *index)).map(|(index, _)| index).collect();
+        let mut gone = 0;
+        for index in indices {
+            data.touch_watchers_in(index, now_ms);
+            if let Some(db) = data.take_db(index) {
+                gone += db.len() as u64;
+                counters.add_keys(index, -i64::try_from(db.len()).unwrap_or(0));
+                counters.add_expiring(index, -i64::from(db.expiring));
+                garbage.push(db);
+            }
+        }
+        gone
+    }
+
+    /// Swaps two databases in a held slot; tells watchers of both, and waiters whose keys appear by it.
+    pub fn swap_slot_dbs(&mut self, slot: Slot, first: DbIndex, second: DbIndex, now_ms: i64, events: &mut Events) {
+        let counters = self.counters.clone();
+        let data = self.slot_mut(slot);
+        data.touch_watchers_in(first, now_ms);
+        data.touch_watchers_in(second, now_ms);
+        let of_first = data.take_db(first).unwrap_or_default();
+        let of_second = data.take_db(second).unwrap_or_default();
+        let keys = i64::try_from(of_second.len()).unwrap_or(0) - i64::try_from(of_first.len()).unwrap_or(0);
+        let expiring = i64::from(of_second.expiring) - i64::from(of_first.expiring);
+        counters.add_keys(first, keys);
+        counters.add_keys(second, -keys);
+        counters.add_expiring(first, expiring);
+        counters.add_expiring(second, -expiring);
+        if !of_second.is_empty() {
+            data.put_db(first, of_second);
+        }
+        if !of_first.is_empty() {
+            data.put_db(second, of_first);
+        }
+        data.touch_watchers_in(first, now_ms);
+        data.touch_watchers_in(second, now_ms);
+        let Some(extras) = &data.extras else { return };
+        for (db, key) in extras.waited_keys() {
+            if (db == first || db == second) && data.db(db).is_some_and(|part| part.table.find(hash_key(key), key).is_some()) {
+                events.ready.push((db, key.to_vec()));
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Which slot a key belongs to, and what a slot holds.
 
 use crate::entry::Entry;
+use crate::hashing::hash_key;
 use crate::lock::SlotLock;
 use crate::table::Table;
 use crate::waiters::Extras;
@@ -214,6 +215,21 @@ impl SlotData {
     /// Puts a database in the place of `index`, returning what was there.
     pub fn put_db(&mut self, index: DbIndex, db: Db) -> Db {
         std::mem::replace(self.db_or_new(index), db)
+    }
+
+    /// Marks the watchers of keys that are there (FLUSHALL, SWAPDB).
+    pub(crate) fn touch_watchers_in(&self, index: DbIndex, now_ms: i64) {
+        let Some(extras) = &self.extras else { return };
+        let Some(part) = self.db(index) else { return };
+        for (db, key, flags) in extras.watched() {
+            let is_there = db == index
+                && part.table.find(hash_key(key), key).is_some_and(|entry| entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms));
+            if is_there {
+                for flag in flags {
+                    flag.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+            }
+        }
     }
 
     /// All databases that were ever written here.

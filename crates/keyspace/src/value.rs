@@ -66,10 +66,10 @@ impl ValueRef<'_> {
     pub fn free_effort(&self) -> usize {
         match self {
             ValueRef::Str(_) => 1,
-            ValueRef::List(list) => list.node_count(),
-            ValueRef::Set(set) => if set.is_packed() { 1 } else { set.len() },
-            ValueRef::ZSet(zset) => if zset.is_packed() { 1 } else { zset.len() },
-            ValueRef::Hash(hash) => if hash.is_packed() { 1 } else { hash.len() },
+            ValueRef::List(list) => list.nodes_len(),
+            ValueRef::Set(set) => if set.is_table() { set.len() } else { 1 },
+            ValueRef::ZSet(zset) => if zset.as_listpack().is_some() { 1 } else { zset.len() },
+            ValueRef::Hash(hash) => if hash.as_listpack().is_some() { 1 } else { hash.len() },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Counters of one worker, read by all: only the owner writes.
 
+use crate::ticks::Rate;
 use commands::CommandId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -131,11 +132,11 @@ impl Default for WorkerStats {
 impl WorkerStats {
     /// Notes a call of a command that took `ticks`.
     #[inline]
-    pub fn note_call(&self, id: CommandId, ticks: u64, ticks_per_us: u64) {
+    pub fn note_call(&self, id: CommandId, ticks: u64, rate: Rate) {
         let stats = &self.commands[id.index()];
         stats.calls.add(1);
         stats.ticks.add(ticks);
-        let microseconds = ticks / ticks_per_us;
+        let microseconds = rate.microseconds(ticks);
         let bucket = (64 - microseconds.leading_zeros() as usize).min(LATENCY_BUCKETS - 1);
         stats.latency[bucket].add(1);
     }

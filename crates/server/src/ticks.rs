@@ -37,3 +37,23 @@ pub fn per_microsecond() -> u64 {
 pub fn to_microseconds(ticks: u64) -> u64 {
     ticks / per_microsecond()
 }
+
+/// Turns ticks into microseconds by one multiplication.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// The measured rate.
+    pub fn get() -> Rate {
+        // Rounded up, so that a whole number of microseconds of ticks is not cut to one less.
+        Rate(u64::MAX / per_microsecond() + 1)
+    }
+
+    /// Ticks as microseconds.
+    #[inline]
+    pub fn microseconds(self, ticks: u64) -> u64 {
+        #[allow(clippy::cast_possible_truncation)]
+        let high = ((u128::from(ticks) * u128::from(self.0)) >> 64) as u64;
+        high
+    }
+}
