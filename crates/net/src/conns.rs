@@ -522,3 +522,18 @@ pub(crate) enum Round {
     This,
     Next,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_24_bytes_and_its_state() {
+        assert_eq!(size_of::<Conn<()>>(), 24);
+        assert_eq!(
+            size_of::<Option<Conn<()>>>(),
+            24,
+            "the slab finds its tag in the descriptor"
+        );
+    }
+}

@@ -42,7 +42,7 @@ fn partial_requests_are_kept_and_given_back() {
     running.wait("nothing is held", |service, conns| {
         service
             .opened
-            .get(0)
+            .first()
             .is_some_and(|&id| conns.held_bytes(id) == 0)
     });
 }
@@ -55,7 +55,7 @@ fn a_big_request_grows_with_what_arrives() {
     running.wait("the start is kept", |service, conns| {
         service
             .opened
-            .get(0)
+            .first()
             .is_some_and(|&id| conns.pending_input(id) == 21)
     });
     assert!(running.ask(|service, _, conns| conns.held_bytes(service.opened[0])) < 1000);
@@ -99,7 +99,7 @@ fn yielding_lets_others_go_first_and_loses_nothing() {
     running.wait("nothing is held", |service, conns| {
         service
             .opened
-            .get(0)
+            .first()
             .is_some_and(|&id| conns.held_bytes(id) == 0)
     });
 }
@@ -195,7 +195,7 @@ fn a_slow_reader_gets_all_and_costs_no_spinning() {
     running.wait("output is kept", |service, conns| {
         service
             .opened
-            .get(0)
+            .first()
             .is_some_and(|&id| conns.pending_output(id) > 1_000_000)
     });
     let turns = running.ask(|_, cx, _| cx.stats().turns);
@@ -207,7 +207,7 @@ fn a_slow_reader_gets_all_and_costs_no_spinning() {
     running.wait("nothing is held", |service, conns| {
         service
             .opened
-            .get(0)
+            .first()
             .is_some_and(|&id| conns.held_bytes(id) == 0)
     });
 }
