@@ -7,9 +7,9 @@ use resp::Reply;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `hash-max-listpack-*`.
-    pub hash: keyspace::hash::HashLimits,
+    pub hash: keyspace::hash::Limits,
     /// `set-max-intset-entries`, `set-max-listpack-*`.
-    pub set: keyspace::set::SetLimits,
+    pub set: keyspace::set::Limits,
     /// `zset-max-listpack-*`.
     pub zset: keyspace::zset::ZSetLimits,
     /// `list-max-listpack-size` and DEBUG QUICKLIST-PACKED-THRESHOLD.

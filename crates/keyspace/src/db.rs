@@ -398,13 +398,14 @@ impl<'a> DbView<'a> {
         self.write_list(key)?.ok_or(WrongType)
     }
 
-    /// The set at a key, made empty when missing; see [`DbView::upsert_list`].
+    /// The set at a key, made by `make` when missing (its first encoding depends on what comes in); see
+    /// [`DbView::upsert_list`].
     ///
     /// # Errors
     /// Another type.
-    pub fn upsert_set(&mut self, key: &[u8]) -> Result<&mut Set, WrongType> {
+    pub fn upsert_set(&mut self, key: &[u8], make: impl FnOnce() -> Set) -> Result<&mut Set, WrongType> {
         if !self.exists(key) {
-            self.insert(key, Value::Set(Set::new()), None);
+            self.insert(key, Value::Set(make()), None);
         }
         self.write_set(key)?.ok_or(WrongType)
     }

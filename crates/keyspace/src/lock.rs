@@ -81,10 +81,15 @@ pub enum Wake {
 pub type WorkerWaker = Box<dyn Fn(u16, u64) + Send + Sync>;
 
 /// The parked of all slots.
-#[derive(Default)]
 pub struct Parking {
     shards: [ParkingShard; SHARDS],
     waker: OnceLock<WorkerWaker>,
+}
+
+impl Default for Parking {
+    fn default() -> Self {
+        Parking { shards: std::array::from_fn(|_| ParkingShard::default()), waker: OnceLock::new() }
+    }
 }
 
 #[derive(Default)]

@@ -265,15 +265,3 @@ const TAG_MASK: usize = 3;
 const TAG_THIN: usize = 0;
 const TAG_BOXED: usize = 1;
 const TAG_THIRD: usize = 2;
-
-// SAFETY: transparent over one 16-aligned pointer, which the pair of functions gives and takes back.
-unsafe impl Thin for rdb::listpack::Listpack {
-    fn into_thin(self) -> NonNull<u8> {
-        self.into_raw()
-    }
-
-    unsafe fn from_thin(raw: NonNull<u8>) -> Self {
-        // SAFETY: passed on to the caller.
-        unsafe { Self::from_raw(raw) }
-    }
-}

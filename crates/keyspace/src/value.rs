@@ -67,7 +67,7 @@ impl ValueRef<'_> {
         match self {
             ValueRef::Str(_) => 1,
             ValueRef::List(list) => list.nodes_len(),
-            ValueRef::Set(set) => if set.is_table() { set.len() } else { 1 },
+            ValueRef::Set(set) => if set.as_table().is_some() { set.len() } else { 1 },
             ValueRef::ZSet(zset) => if zset.as_listpack().is_some() { 1 } else { zset.len() },
             ValueRef::Hash(hash) => if hash.as_listpack().is_some() { 1 } else { hash.len() },
         }

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 /// The settings that commands follow.
 pub fn of(config: &Config, shared: &Shared) -> Settings {
     Settings {
-        hash: keyspace::hash::HashLimits {
+        hash: keyspace::hash::Limits {
             max_listpack_entries: config.hash_max_listpack_entries,
             max_listpack_value: config.hash_max_listpack_value,
         },
-        set: keyspace::set::SetLimits {
+        set: keyspace::set::Limits {
             max_intset_entries: config.set_max_intset_entries,
             max_listpack_entries: config.set_max_listpack_entries,
             max_listpack_value: config.set_max_listpack_value,
