@@ -17,6 +17,8 @@ use std::{
     ptr::NonNull,
 };
 
+use rdb::{intset::Intset, listpack::Listpack};
+
 /// An owner that is exactly one pointer.
 ///
 /// # Safety
@@ -34,6 +36,30 @@ pub(crate) unsafe trait Thin: Sized {
     /// # Safety
     /// `raw` came from `into_thin` of the same type, and nothing else owns it.
     unsafe fn from_thin(raw: NonNull<u8>) -> Self;
+}
+
+// SAFETY: transparent over the pointer to its block, which is 16-aligned.
+unsafe impl Thin for Listpack {
+    fn into_thin(self) -> NonNull<u8> {
+        self.into_raw()
+    }
+
+    unsafe fn from_thin(raw: NonNull<u8>) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::from_raw(raw) }
+    }
+}
+
+// SAFETY: transparent over the pointer to its block, which is 16-aligned.
+unsafe impl Thin for Intset {
+    fn into_thin(self) -> NonNull<u8> {
+        self.into_raw()
+    }
+
+    unsafe fn from_thin(raw: NonNull<u8>) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::from_raw(raw) }
+    }
 }
 
 // SAFETY: there is no value of this type, so there is nothing to keep.
@@ -162,6 +188,16 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
     }
 }
 
+impl<A: Thin + Clone, B: Clone, C: Thin + Clone> Clone for Tagged<A, B, C> {
+    fn clone(&self) -> Self {
+        match self.get() {
+            Choice::Thin(owner) => Self::thin(owner.clone()),
+            Choice::Boxed(owner) => Self::boxed(Box::new(owner.clone())),
+            Choice::Third(owner) => Self::third((*owner).clone()),
+        }
+    }
+}
+
 impl<A: Thin, B, C: Thin> Drop for Tagged<A, B, C> {
     fn drop(&mut self) {
         // SAFETY: `self` is gone after this.
@@ -176,7 +212,7 @@ unsafe impl<A: Thin + Sync, B: Sync, C: Thin + Sync> Sync for Tagged<A, B, C> {}
 
 /// A shared borrow of a thin owner whose word carries a tag at home.
 #[derive(Debug)]
-pub(crate) struct Guard<'a, C> {
+pub struct Guard<'a, C> {
     owner: ManuallyDrop<C>,
     marker: PhantomData<&'a C>,
 }
@@ -229,15 +265,3 @@ const TAG_MASK: usize = 3;
 const TAG_THIN: usize = 0;
 const TAG_BOXED: usize = 1;
 const TAG_THIRD: usize = 2;
-
-// SAFETY: transparent over one 16-aligned pointer, which the pair of functions gives and takes back.
-unsafe impl Thin for rdb::listpack::Listpack {
-    fn into_thin(self) -> NonNull<u8> {
-        self.into_raw()
-    }
-
-    unsafe fn from_thin(raw: NonNull<u8>) -> Self {
-        // SAFETY: passed on to the caller.
-        unsafe { Self::from_raw(raw) }
-    }
-}

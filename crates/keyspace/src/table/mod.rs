@@ -16,6 +16,7 @@
 //! The hash is the caller's: it was needed for prefetching already. Every `hash` given with a key
 //! must be the item's [`Item::hash`].
 
+mod blob;
 mod bucket;
 mod directory;
 mod iter;
@@ -25,9 +26,10 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
+use std::{convert::Infallible, fmt};
 
 pub use self::{
+    blob::{Field, Member},
     iter::{IntoIter, Iter},
     place::{Entry, Place, Vacant},
     scan::CURSOR_BITS,
@@ -408,6 +410,22 @@ impl<T: Item> Table<T> {
 impl<T: Item> Default for Table<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T: Item + Clone> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new();
+        for item in self {
+            copy.insert_unique(item.hash(), item.clone());
+        }
+        copy
+    }
+}
+
+impl<T: Item + fmt::Debug> fmt::Debug for Table<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self).finish()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Partial walks: SCAN's cursor, random items, samples.
 
+use std::{collections::HashSet, ptr};
+
 use fastrand::Rng;
 
 use super::{
@@ -66,6 +68,49 @@ impl<T: Item> Table<T> {
         }
         // A table so sparse shrinks, so this is as good as never; still, the answer must be right.
         self.iter().nth(rng.usize(..self.len()))
+    }
+
+    /// Takes out a random item, each with the same chance.
+    pub fn pop_random(&mut self, rng: &mut Rng) -> Option<T> {
+        let item = self.random(rng)?;
+        let hash = item.hash();
+        let (segment, spot) = self.find_spot(hash, item.key())?;
+        Some(self.remove_at(segment, spot))
+    }
+
+    /// Calls `visit` with `count` different items, or all if there are fewer; every choice of them
+    /// has the same chance. Answers how many.
+    pub fn random_distinct<'t>(&'t self, rng: &mut Rng, count: usize, mut visit: impl FnMut(&'t T)) -> usize {
+        let wanted = count.min(self.len());
+        if wanted.saturating_mul(3) > self.len() {
+            // Each in turn is taken with the chance that the wanted have among those left.
+            let mut missing = wanted;
+            for (left, item) in (1..=self.len()).rev().zip(self.iter()) {
+                if rng.usize(..left) < missing {
+                    missing -= 1;
+                    visit(item);
+                }
+            }
+            return wanted;
+        }
+        let mut seen = HashSet::with_capacity(wanted);
+        while seen.len() < wanted {
+            match self.random(rng) {
+                Some(item) if seen.insert(ptr::from_ref(item).addr()) => visit(item),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        seen.len()
+    }
+
+    /// [`memory_bytes`](Table::memory_bytes) and the items' own, as `item_bytes` says of `samples`
+    /// items (of all, if there are no more).
+    pub fn memory_bytes_with(&self, samples: usize, item_bytes: impl FnMut(&T) -> usize) -> usize {
+        let samples = samples.min(self.len());
+        let sampled: usize = self.iter().take(samples).map(item_bytes).sum();
+        let items = sampled.checked_div(samples).unwrap_or(0).saturating_mul(self.len());
+        self.memory_bytes() + if samples == self.len() { sampled } else { items }
     }
 
     /// Calls `visit` with up to `count` items that lie together at a random place: cheap, and fair
