@@ -143,7 +143,6 @@ impl Indexed {
     /// The handle.
     #[inline]
     pub(super) fn member(&self) -> MemberRef {
-        #[expect(clippy::cast_possible_truncation, reason = "the word came from a pointer")]
         let address = (self.0.get() & POINTER_BITS) as usize;
         let pointer = ptr::with_exposed_provenance_mut(address);
         // SAFETY: `new` was given a non-null pointer, whose bits these are.
