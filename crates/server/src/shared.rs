@@ -1,18 +1,19 @@
 //! What all workers share.
 
-use crate::config::ConfigStore;
+use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::WorkerStats;
 use crate::worker::Message;
+use commands::table::CommandSpec;
 use keyspace::Keyspace;
 use net::Mailbox;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -80,6 +81,7 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// Exit code for the end.
     pub exit_code: AtomicU32,
+    renamed: HashMap<Vec<u8>, Option<&'static CommandSpec>>,
 }
 
 /// Figures per second, as INFO's `instantaneous_*`.
@@ -102,7 +104,7 @@ impl Shared {
     /// Sends a message to a worker.
     pub fn post(&self, worker: u16, message: Message) {
         if let Some(mailbox) = self.mailboxes.get().and_then(|all| all.get(worker as usize)) {
-            mailbox.push(message);
+            mailbox.send(message);
         }
     }
 
@@ -135,4 +137,89 @@ impl Shared {
             self.post(worker as u16, Message::Stop);
         }
     }
+}
+
+impl Shared {
+    /// What a server with this configuration shares.
+    pub fn new(config: Config, config_file: Option<&Path>, renamed: &[(Vec<u8>, Vec<u8>)]) -> Shared {
+        let space = match config.slot_space {
+            SlotSpace::Redis => keyspace::slot::SlotSpace::Redis,
+            SlotSpace::Codis => keyspace::slot::SlotSpace::Codis,
+        };
+        let keyspace = Keyspace::new(space, u32::try_from(config.databases).unwrap_or(16));
+        let workers = config.io_threads as usize;
+        let now_ms = crate::process::now_ms();
+        Shared {
+            keyspace,
+            mailboxes: OnceLock::new(),
+            stats: (0..workers).map(|_| Arc::default()).collect(),
+            pubsub: PubSub::default(),
+            slowlog: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            offload: Offload::default(),
+            error_counts: Mutex::default(),
+            started: Instant::now(),
+            started_ms: now_ms,
+            run_id: random_id(),
+            replication_id: random_id(),
+            client_ids: AtomicU64::new(0),
+            clients: AtomicUsize::new(0),
+            monitors: AtomicUsize::new(0),
+            active_expire: AtomicBool::new(true),
+            peak_memory: AtomicUsize::new(0),
+            startup_memory: AtomicUsize::new(0),
+            pause_until_ms: AtomicI64::new(0),
+            pause_writes_only: AtomicBool::new(false),
+            dirty_at_save: AtomicU64::new(0),
+            last_save_s: AtomicI64::new(now_ms / 1000),
+            rates: Mutex::default(),
+            acl_denied_auth: AtomicU64::new(0),
+            config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
+            executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
+            listeners: Mutex::default(),
+            quicklist_packed_threshold: AtomicUsize::new(keyspace::list::DEFAULT_PACKED_THRESHOLD),
+            stopping: AtomicBool::new(false),
+            exit_code: AtomicU32::new(0),
+            renamed: renames(renamed),
+            config: ConfigStore::new(config, config_file.map(Path::to_path_buf)),
+        }
+    }
+
+    /// Whether any command has another name.
+    #[inline]
+    pub fn has_renames(&self) -> bool {
+        !self.renamed.is_empty()
+    }
+
+    /// What `rename-command` says of a name in any case: `None` nothing, `Some(None)` it is gone, else the command it
+    /// stands for.
+    #[inline]
+    pub fn renamed(&self, name: &[u8]) -> Option<Option<&'static CommandSpec>> {
+        if self.renamed.is_empty() {
+            return None;
+        }
+        self.renamed.get(&name.to_ascii_lowercase()).copied()
+    }
+}
+
+/// New names with their commands, and old names with nothing.
+fn renames(pairs: &[(Vec<u8>, Vec<u8>)]) -> HashMap<Vec<u8>, Option<&'static CommandSpec>> {
+    let mut renamed = HashMap::new();
+    for (old, new) in pairs {
+        let spec = commands::table::lookup(old);
+        renamed.insert(old.to_ascii_lowercase(), None);
+        if !new.is_empty() {
+            renamed.insert(new.to_ascii_lowercase(), spec);
+        }
+    }
+    renamed
+}
+
+/// 40 random hex digits.
+pub fn random_id() -> String {
+    let mut bytes = [0_u8; 20];
+    if getrandom::fill(&mut bytes).is_err() {
+        fastrand::fill(&mut bytes);
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -256,7 +256,9 @@ impl Worker {
                     }
                     Later::Close(conn, flush) => conns.close(conn, flush),
                     Later::Deliver(delivery) => self.deliver(conns, &delivery),
-                    Later::Write(conn, bytes) => conns.write(conn, &bytes),
+                    Later::Write(conn, bytes) => {
+                        conns.write(conn, &bytes);
+                    }
                 }
             }
         }
@@ -291,7 +293,7 @@ impl Service for Worker {
     type Message = Message;
 
     fn accepted(&mut self, cx: &mut Context<Message>, _id: ConnId, peer: &Peer) -> Result<Session, Vec<u8>> {
-        self.begin(cx.now_ms());
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         self.stats.connections.add(1);
         let clients = self.shared.clients.fetch_add(1, Ordering::SeqCst) + 1;
         if let Err(refusal) = crate::clients::admit(self, peer, clients) {
@@ -306,7 +308,7 @@ impl Service for Worker {
     }
 
     fn data(&mut self, cx: &mut Context<Message>, id: ConnId, session: &mut Session, input: &[u8], out: &mut Vec<u8>) -> Flow {
-        self.begin(cx.now_ms());
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         self.stats.reads.add(1);
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
@@ -326,14 +328,16 @@ impl Service for Worker {
     }
 
     fn message(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>, message: Message) {
-        self.begin(cx.now_ms());
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         match message {
             Message::Wake(READY_TOKEN) => self.serve_ready(),
-            Message::Wake(token) => conns.resume(ConnId::from_token(token)),
+            Message::Wake(token) => conns.resume(ConnId::from_u64(token)),
             Message::Finished(finished) => self.long_command_ended(conns, finished),
             Message::Served { conn, waiter, reply, ticks } => self.client_served(conns, conn, waiter, reply, ticks),
             Message::Deliver(delivery) => self.deliver(conns, &delivery),
-            Message::Write(conn, bytes) => conns.write(conn, &bytes),
+            Message::Write(conn, bytes) => {
+                conns.write(conn, &bytes);
+            }
             Message::Call(call) => call(self, conns),
             Message::Stop => cx.stop(),
         }
@@ -341,10 +345,10 @@ impl Service for Worker {
     }
 
     fn turn(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>) -> Option<Duration> {
-        self.begin(cx.now_ms());
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         self.stats.turns.add(1);
-        let next_cron = self.run_cron(conns);
-        let next_timer = self.fire_timers(conns);
+        let next_cron = self.run_cron(conns, cx.now());
+        let next_timer = self.fire_timers(conns, cx.now());
         let retry = self.run_later(conns);
         self.flush_counts();
         let wait = match next_timer {

@@ -74,7 +74,10 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, input:
 }
 
 fn limits(worker: &Worker, session: &Session) -> Limits {
-    Limits::for_client(usize::try_from(worker.config.proto_max_bulk_len).unwrap_or(usize::MAX), !session.state.has(State::UNAUTHENTICATED))
+    {
+        let max_bulk = usize::try_from(worker.config.proto_max_bulk_len).unwrap_or(usize::MAX);
+        if session.state.has(State::UNAUTHENTICATED) { Limits::unauthenticated(max_bulk) } else { Limits::new(max_bulk) }
+    }
 }
 
 fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut Session, input: &[u8]) -> Flow {

@@ -17,7 +17,7 @@ use keyspace::{DbIndex, DbView};
 use net::{ConnId, Conns};
 use resp::{Args, Proto, Reply};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What serving one waiter came to.
 enum Served {
@@ -36,7 +36,7 @@ impl Worker {
         #[allow(clippy::cast_possible_truncation)]
         let command = id.index() as u16;
         let resp3 = session.proto == Proto::Resp3;
-        let waiter = Waiter::new(waiter_id, self.index, conn.token(), command, args.to_owned_args(), session.db, resp3);
+        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, args.to_owned_args(), session.db, resp3);
         let keys: Vec<Vec<u8>> = block.keys.clone().filter_map(|index| args.get(index)).map(<[u8]>::to_vec).collect();
         self.with_ctx(session, false, |ctx| {
             for (index, key) in keys.iter().enumerate() {
@@ -48,7 +48,7 @@ impl Worker {
         });
         if let Some(deadline_ms) = block.deadline_ms {
             let wait = u64::try_from(deadline_ms.saturating_sub(self.now_ms)).unwrap_or(0);
-            self.timers.insert(conn, Duration::from_millis(wait));
+            self.timers.set(conn, Instant::now() + Duration::from_millis(wait));
         }
         session.state.insert(State::BLOCKED);
         self.stats.blocked.add(1);
@@ -146,7 +146,7 @@ impl Worker {
             }
         }
         let ticks = ticks::now().wrapping_sub(started);
-        let conn = ConnId::from_token(waiter.token);
+        let conn = ConnId::from_u64(waiter.token);
         let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks };
         self.shared.post(waiter.worker, message);
         Served::Yes
@@ -178,7 +178,7 @@ impl Worker {
         let blocked = session.extra.as_mut()?.blocked.take()?;
         session.state.remove(State::BLOCKED);
         self.stats.blocked.set(self.stats.blocked.get().saturating_sub(1));
-        self.timers.remove(conn);
+        self.timers.cancel(conn);
         Some(blocked)
     }
 
@@ -232,11 +232,11 @@ impl Worker {
     }
 
     /// Ends the waits whose time is over. Returns when the next one is due.
-    pub(crate) fn fire_timers(&mut self, conns: &mut Conns<Worker>) -> Option<Duration> {
-        while let Some(conn) = self.timers.pop_due() {
+    pub(crate) fn fire_timers(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Option<Duration> {
+        while let Some(conn) = self.timers.pop_due(now) {
             self.end_wait(conns, conn, None);
         }
-        self.timers.next_in()
+        self.timers.next_in(now)
     }
 }
 

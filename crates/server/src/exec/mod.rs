@@ -62,7 +62,7 @@ pub fn run_input(worker: &mut Worker, id: ConnId, session: &mut Session, input: 
 impl Worker {
     /// Parks a connection on a busy slot. False: the slot has become free, try again at once.
     pub(crate) fn park_on(&self, slot: Slot, id: ConnId) -> bool {
-        let wake = keyspace::lock::Wake::Worker { worker: self.index, token: id.token() };
+        let wake = keyspace::lock::Wake::Worker { worker: self.index, token: id.as_u64() };
         self.locks.park(slot, wake)
     }
 

@@ -257,7 +257,7 @@ impl Worker {
 
     /// The row of a command name, by the names in force (`rename-command`).
     pub(crate) fn lookup(&self, name: &[u8]) -> Option<&'static CommandSpec> {
-        self.shared.config.renamed(name).map_or_else(|| table::lookup(name), |renamed| renamed.and_then(|name| table::lookup(name.as_bytes())))
+        self.shared.renamed(name).unwrap_or_else(|| table::lookup(name))
     }
 
     /// A long command has ended: its client gets the reply and goes on.
@@ -298,7 +298,7 @@ impl Worker {
     /// Whether something about the whole server keeps commands from the fast path.
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
-        self.config.maxmemory > 0 || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms || self.shared.config.has_renamed()
+        self.config.maxmemory > 0 || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms || self.shared.has_renames()
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.
