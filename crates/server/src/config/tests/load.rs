@@ -79,7 +79,7 @@ fn save_lines_add_up_until_an_empty_one() {
 fn options_follow_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("redis.conf");
-    std::fs::write(&file, "port 7000\ntimeout 5").unwrap();
+    std::fs::write(&file, "port 7000\ntimeout 5\n").unwrap();
     let file = file.to_str().unwrap();
 
     let startup = start(&[file, "--port", "7001", "--bind", "127.0.0.1", "::1", "-"], "timeout 7\nhz 20\n");

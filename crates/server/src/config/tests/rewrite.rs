@@ -41,7 +41,7 @@ fn new_lines_go_below_the_signature() {
 #[test]
 fn duplicates_and_unset_lines_go_away() {
     check("hz 5\nhz 6\ntimeout 1", "hz 7", "hz 7\n\ntimeout 0");
-    check("pidfile /x\nreplicaof a 1\nbind 1.2.3.4", "", "");
+    check("pidfile /x\nreplicaof a 1\nbind 1.2.3.4", "", "\n");
     check("slave-priority 5", "", "replica-priority 100");
     check("PORT 5", "", "port 6379");
 }
