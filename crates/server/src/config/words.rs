@@ -299,6 +299,10 @@ impl Field for ShutdownFlags {
         Value::Word(self.0)
     }
     fn from_value(value: Value) -> Option<Self> {
-        if let Value::Word(union) = value { Some(Self(union)) } else { None }
+        if let Value::Word(union) = value {
+            Some(Self(union))
+        } else {
+            None
+        }
     }
 }

@@ -64,7 +64,9 @@ pub fn fit_open_files(maxclients: u32) -> Result<u32, TooFewFiles> {
 /// The text with which CONFIG SET maxclients is refused when only `fitting` clients fit.
 #[must_use]
 pub fn too_many_clients(fitting: u32) -> String {
-    format!("The operating system is not able to handle the specified number of clients, try with {fitting}")
+    format!(
+        "The operating system is not able to handle the specified number of clients, try with {fitting}"
+    )
 }
 
 /// Tries `wanted`, then less and less. Returns the limit reached and the last error.
@@ -82,7 +84,10 @@ fn raise(current: u64, maximum: Option<u64>, wanted: u64) -> (u64, io::Error) {
         attempt = maximum;
     }
     while attempt > current {
-        match set(attempt, maximum.map_or(attempt, |maximum| maximum.max(attempt))) {
+        match set(
+            attempt,
+            maximum.map_or(attempt, |maximum| maximum.max(attempt)),
+        ) {
             Ok(()) => return (attempt, last_error),
             Err(error) => last_error = error,
         }
@@ -92,5 +97,11 @@ fn raise(current: u64, maximum: Option<u64>, wanted: u64) -> (u64, io::Error) {
 }
 
 fn set(current: u64, maximum: u64) -> io::Result<()> {
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) })?)
+    Ok(setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(current),
+            maximum: Some(maximum),
+        },
+    )?)
 }
