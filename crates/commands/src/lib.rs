@@ -25,3 +25,4 @@ pub mod zsets;
 pub use ctx::{Block, Ctx, Settings};
 pub use dispatch::{Cost, Handler, cost, handler};
 pub use error::{CmdError, CmdResult};
+pub use table::CommandId;
