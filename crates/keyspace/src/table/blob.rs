@@ -221,7 +221,7 @@ unsafe fn text_at<'b>(at: *const u8) -> (&'b [u8], usize) {
 
 /// # Safety
 /// As for `text_at`, and the first byte is 254 or 255.
-#[cold]
+#[inline]
 unsafe fn long_at(at: *const u8) -> (usize, usize) {
     // SAFETY: four or eight bytes of length follow the first byte.
     unsafe {

@@ -37,16 +37,16 @@ pub(super) struct Bucket<T> {
 }
 
 impl<T: Item> Bucket<T> {
-    /// The lane that holds `key`, which hashed to `fingerprint` and `position`.
+    /// The lane and the item of `key`, which hashed to `fingerprint` and `position`.
     #[inline]
-    pub(super) fn find(&self, fingerprint: u8, position: u16, key: &[u8]) -> Option<usize> {
+    pub(super) fn find(&self, fingerprint: u8, position: u16, key: &[u8]) -> Option<(usize, &T)> {
         for lane in self.matches(fingerprint) {
             let word = &self.words[lane];
             if position_of(*word) == position {
                 // SAFETY: a matching fingerprint is not 0, so the lane holds a live item.
                 let item: &T = unsafe { view(word) };
                 if item.key() == key {
-                    return Some(lane);
+                    return Some((lane, item));
                 }
             }
         }
@@ -102,9 +102,8 @@ impl<T: Item> Bucket<T> {
 
     /// Fingerprint of the item in `lane`, 0 when it is empty.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
     pub(super) fn fingerprint(&self, lane: usize) -> u8 {
-        (self.meta >> (lane * 8)) as u8
+        byte(self.meta, lane)
     }
 
     /// Whether `lane` holds an item.
@@ -155,15 +154,18 @@ impl<T: Item> Bucket<T> {
         }
     }
 
-    /// Puts a loose item into an empty lane and says which; gives it back when there is none.
+    /// The first empty lane.
     #[inline]
-    pub(super) fn put(&mut self, loose: Loose<T>) -> Result<usize, Loose<T>> {
-        let Some(lane) = Lanes(zero_bytes(self.meta)).next() else {
-            return Err(loose);
-        };
+    pub(super) fn vacant(&self) -> Option<usize> {
+        Lanes(zero_bytes(self.meta)).next()
+    }
+
+    /// Puts an item into an empty lane, as `vacant` names it.
+    #[inline]
+    pub(super) fn fill(&mut self, lane: usize, loose: Loose<T>) {
+        debug_assert!(!self.is_occupied(lane), "only an empty lane is filled");
         self.meta |= u64::from(loose.fingerprint) << (lane * 8);
-        self.words[lane] = loose.into_word();
-        Ok(lane)
+        self.words[lane] = loose.word;
     }
 
     /// Takes the item out of `lane`.
@@ -184,6 +186,18 @@ impl<T: Item> Bucket<T> {
         let drained = Drained { lanes: self.occupied(), meta: self.meta, words: self.words, marker: PhantomData };
         self.meta = 0;
         drained
+    }
+
+    /// Empties the bucket, its count of passers too, and gives each item it held to `taker`.
+    #[inline]
+    pub(super) fn drain_into(&mut self, mut taker: impl FnMut(Loose<T>)) {
+        let meta = self.meta;
+        let lanes = self.occupied();
+        // First, so that a panic of the taker loses items but never leaves one with two owners.
+        self.meta = 0;
+        for lane in lanes {
+            taker(Loose { word: self.words[lane], fingerprint: byte(meta, lane), marker: PhantomData });
+        }
     }
 
     /// Puts `item` in the place of the one in `lane`, which it returns. Both have the same key.
@@ -276,11 +290,6 @@ impl<T: Item> Loose<T> {
         // SAFETY: a loose item is a live item, owned by `self`.
         unsafe { T::from_raw(self.word & WORD_MASK) }
     }
-
-    #[inline]
-    fn into_word(self) -> u64 {
-        self.word
-    }
 }
 
 /// What [`Bucket::drain`] took out; drops what is not asked for.
@@ -295,10 +304,9 @@ impl<T: Item> Iterator for Drained<T> {
     type Item = Loose<T>;
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
     fn next(&mut self) -> Option<Loose<T>> {
         let lane = self.lanes.next()?;
-        Some(Loose { word: self.words[lane], fingerprint: (self.meta >> (lane * 8)) as u8, marker: PhantomData })
+        Some(Loose { word: self.words[lane], fingerprint: byte(self.meta, lane), marker: PhantomData })
     }
 }
 
@@ -472,6 +480,13 @@ fn pack<T: Item>(item: T, position: u16) -> u64 {
 #[inline]
 fn position_of(word: u64) -> u16 {
     (word >> POSITION_SHIFT) as u16
+}
+
+/// Byte `lane` of a word.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
+fn byte(word: u64, lane: usize) -> u8 {
+    (word >> (lane * 8)) as u8
 }
 
 /// The high bit of each of the seven low bytes that are zero in `word`. Exact: no borrow runs on.

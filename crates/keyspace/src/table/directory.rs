@@ -159,7 +159,7 @@ impl<T: Item> Directory<T> {
             {
                 ahead.prefetch_all();
             }
-            for loose in segment.array.buckets_mut()[at].drain() {
+            segment.array.buckets_mut()[at].drain_into(|loose| {
                 let side = if depth.is_upper(loose.position()) { &mut upper } else { &mut lower };
                 let loose = if below.opens_window() {
                     let position = below.position(loose.item().hash());
@@ -168,7 +168,7 @@ impl<T: Item> Directory<T> {
                     loose
                 };
                 segment::place(side.buckets_mut(), below, loose);
-            }
+            });
         }
         let prefix = segment.prefix | 1 << (15 - depth.bits());
         *segment = Segment { array: lower, len: narrow(lower_len), prefix: segment.prefix, depth: below };

@@ -117,10 +117,16 @@ impl<T: Item> Table<T> {
     #[inline]
     #[must_use]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<&T> {
-        let (array, depth) = self.locate(hash);
-        let buckets = array.buckets();
-        let spot = segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)?;
-        Some(buckets[spot.bucket].item(spot.lane))
+        // Each arm has a look-up of its own: the root's is shorter.
+        let found = match self.root.get() {
+            Choice::Thin(array) => find_in(array, Depth::ROOT, hash, key),
+            Choice::Boxed(directory) => {
+                let segment = directory.segment(directory.index(hash));
+                find_in(&segment.array, segment.depth, hash, key)
+            }
+            Choice::Third(never) => match *never {},
+        };
+        found.map(|(_, item)| item)
     }
 
     /// Whether `key` has an item.
@@ -286,18 +292,19 @@ impl<T: Item> Table<T> {
 
     #[inline]
     fn find_spot(&self, hash: u64, key: &[u8]) -> Option<(usize, Spot)> {
-        let (index, array, depth) = match self.root.get() {
-            Choice::Thin(array) => (0, array, Depth::ROOT),
+        match self.root.get() {
+            Choice::Thin(array) => {
+                let (spot, _) = find_in(array, Depth::ROOT, hash, key)?;
+                Some((0, spot))
+            }
             Choice::Boxed(directory) => {
                 let index = directory.index(hash);
                 let segment = directory.segment(index);
-                (index, &segment.array, segment.depth)
+                let (spot, _) = find_in(&segment.array, segment.depth, hash, key)?;
+                Some((index, spot))
             }
             Choice::Third(never) => match *never {},
-        };
-        let buckets = array.buckets();
-        let spot = segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)?;
-        Some((index, spot))
+        }
     }
 
     #[inline]
@@ -455,6 +462,13 @@ impl<'t, T: Item> IntoIterator for &'t Table<T> {
     }
 }
 
+#[inline]
+fn find_in<'t, T: Item>(array: &'t BucketArray<T>, depth: Depth, hash: u64, key: &[u8]) -> Option<(Spot, &'t T)> {
+    let buckets = array.buckets();
+    segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)
+}
+
+#[inline]
 fn put<T: Item>(array: &mut BucketArray<T>, depth: Depth, hash: u64, item: T) -> Spot {
     let loose = bucket::Loose::new(item, segment::fingerprint(hash), depth.position(hash));
     segment::place(array.buckets_mut(), depth, loose)

@@ -121,22 +121,21 @@ pub(super) struct Spot {
     pub(super) lane: usize,
 }
 
-/// One byte of the hash, far from the position bits, never 0.
+/// Seven bits of the hash, far from the position bits, and a one: never 0.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
 pub(super) fn fingerprint(hash: u64) -> u8 {
-    let low = hash as u8;
-    low | u8::from(low == 0)
+    hash as u8 | 1
 }
 
-/// Finds `key`.
+/// Finds `key`: where it is and its item.
 #[inline]
-pub(super) fn find<T: Item>(buckets: &[Bucket<T>], probe: Probe, key: &[u8]) -> Option<Spot> {
+pub(super) fn find<'b, T: Item>(buckets: &'b [Bucket<T>], probe: Probe, key: &[u8]) -> Option<(Spot, &'b T)> {
     let mut at = probe.home;
     loop {
         let bucket = buckets.get(at)?;
-        if let Some(lane) = bucket.find(probe.fingerprint, probe.position, key) {
-            return Some(Spot { bucket: at, lane });
+        if let Some((lane, item)) = bucket.find(probe.fingerprint, probe.position, key) {
+            return Some((Spot { bucket: at, lane }, item));
         }
         if !bucket.is_passed() {
             return None;
@@ -150,17 +149,16 @@ pub(super) fn find<T: Item>(buckets: &[Bucket<T>], probe: Probe, key: &[u8]) -> 
 
 /// Puts an item into the first free lane from its home on. There must be one.
 #[inline]
-pub(super) fn place<T: Item>(buckets: &mut [Bucket<T>], depth: Depth, mut loose: Loose<T>) -> Spot {
+pub(super) fn place<T: Item>(buckets: &mut [Bucket<T>], depth: Depth, loose: Loose<T>) -> Spot {
     let mut at = depth.home(loose.position(), buckets.len());
     loop {
-        match buckets[at].put(loose) {
-            Ok(lane) => return Spot { bucket: at, lane },
-            Err(back) => {
-                loose = back;
-                buckets[at].pass();
-                at = next(at, buckets.len());
-            }
+        let bucket = &mut buckets[at];
+        if let Some(lane) = bucket.vacant() {
+            bucket.fill(lane, loose);
+            return Spot { bucket: at, lane };
         }
+        bucket.pass();
+        at = next(at, buckets.len());
     }
 }
 
@@ -204,8 +202,9 @@ pub(super) fn visit_home<T: Item>(
 /// Moves all items to a new array of `count` buckets. Does not look at what they point at.
 pub(super) fn rebuild<T: Item>(array: &mut BucketArray<T>, depth: Depth, count: usize) {
     let mut fresh = BucketArray::new(count);
+    let buckets = fresh.buckets_mut();
     move_all(array, |loose| {
-        place(fresh.buckets_mut(), depth, loose);
+        place(buckets, depth, loose);
     });
     *array = fresh;
 }
@@ -213,9 +212,7 @@ pub(super) fn rebuild<T: Item>(array: &mut BucketArray<T>, depth: Depth, count: 
 /// Hands out all items of `array`, which is empty afterwards.
 pub(super) fn move_all<T: Item>(array: &mut BucketArray<T>, mut to: impl FnMut(Loose<T>)) {
     for bucket in array.buckets_mut() {
-        for loose in bucket.drain() {
-            to(loose);
-        }
+        bucket.drain_into(&mut to);
     }
 }
 
