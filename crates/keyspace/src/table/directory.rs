@@ -300,6 +300,6 @@ const MERGE_AT: u32 = 500;
 /// Depth 0 to 16.
 const DEPTHS: usize = 17;
 /// Buckets whose items are being loaded while those of the present one are read.
-const PREFETCH_AHEAD: usize = 2;
+const PREFETCH_AHEAD: usize = 4;
 
 const _: () = assert!(size_of::<Segment<u64>>() == 16);
