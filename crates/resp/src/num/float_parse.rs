@@ -38,13 +38,13 @@ pub fn parse_score_bound(text: &[u8]) -> Option<ScoreBound> {
         [b'(', number @ ..] => (true, number),
         number => (false, number),
     };
+    // The text is a C string there: a zero byte ends it.
+    let number = number.split(|&byte| byte == 0).next().unwrap_or(number);
     if number.is_empty() {
         return Some(ScoreBound { value: 0.0, exclusive });
     }
     let parsed = strtod(number)?;
-    // The text is a C string there: a zero byte ends it.
-    let ends = matches!(number.get(parsed.end), None | Some(0));
-    ends.then_some(ScoreBound { value: parsed.value, exclusive })
+    (parsed.end == number.len()).then_some(ScoreBound { value: parsed.value, exclusive })
 }
 
 /// What `strtod` found.
