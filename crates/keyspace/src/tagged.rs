@@ -191,9 +191,10 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
         match self.tag() {
             // SAFETY: with tag 0 the word came from `A::into_thin`; taken once, by the caller.
             TAG_THIN => Choice::Thin(unsafe { A::from_thin(self.raw) }),
-            // SAFETY: with tag 1 it came from a leaked box; taken once, by the caller.
             TAG_BOXED => {
-                Choice::Boxed(unsafe { Box::from_raw(untagged(self.raw).cast::<B>().as_ptr()) })
+                // SAFETY: with tag 1 it came from a leaked box; taken once, by the caller.
+                let owner = unsafe { Box::from_raw(untagged(self.raw).cast::<B>().as_ptr()) };
+                Choice::Boxed(owner)
             }
             // SAFETY: with tag 2 it came from `C::into_thin`; taken once, by the caller.
             _ => Choice::Third(unsafe { C::from_thin(untagged(self.raw)) }),

@@ -446,7 +446,7 @@ impl<T: Item> Drop for Table<T> {
     fn drop(&mut self) {
         if self.len != 0 {
             self.for_each_array(|array, _| {
-                segment::move_all(array, |loose| drop(loose.into_item()))
+                segment::move_all(array, |loose| drop(loose.into_item()));
             });
         }
     }

@@ -221,11 +221,11 @@ fn run(shape: Shape, steps: &[Step]) {
         match *step {
             Step::Set(number) => pair.set(number, version),
             Step::SetRange(from, count) => {
-                (from..from + count).for_each(|number| pair.set(number, version))
+                (from..from + count).for_each(|number| pair.set(number, version));
             }
             Step::Remove(number) => pair.remove(number),
             Step::RemoveRange(from, count) => {
-                (from..from + count).for_each(|number| pair.remove(number))
+                (from..from + count).for_each(|number| pair.remove(number));
             }
             Step::Find(number) => pair.find(number),
             Step::KeepMultiples(of) => {
