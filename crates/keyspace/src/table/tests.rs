@@ -297,9 +297,9 @@ fn scan_under_change(shape: Shape, budget: usize, seed: u64, churn: u32) {
         for _ in 0..churn {
             let number = 700 + rng.u32(..8_000);
             if growing {
-                pair.set(number, 1)
+                pair.set(number, 1);
             } else {
-                pair.remove(number)
+                pair.remove(number);
             }
         }
     }
