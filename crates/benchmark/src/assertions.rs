@@ -11,7 +11,7 @@ use crate::{
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Assertion {
+pub(crate) struct Assertion {
     figure: Figure,
     comparison: Comparison,
     limit: f64,
@@ -42,7 +42,7 @@ enum Comparison {
 
 impl Assertion {
     /// The measured value and whether it meets the condition. Times are in milliseconds.
-    pub fn check(&self, outcome: &Outcome) -> (f64, bool) {
+    pub(crate) fn check(&self, outcome: &Outcome) -> (f64, bool) {
         let value = self.figure.of(outcome);
         let holds = match self.comparison {
             Comparison::Less => value < self.limit,
@@ -80,7 +80,7 @@ impl Figure {
 }
 
 /// Reads conditions separated by commas or blanks.
-pub fn parse_list(text: &str) -> Result<Vec<Assertion>, String> {
+pub(crate) fn parse_list(text: &str) -> Result<Vec<Assertion>, String> {
     let list: Result<Vec<_>, _> =
         text.split([',', ' ']).filter(|part| !part.is_empty()).map(parse).collect();
     match list {

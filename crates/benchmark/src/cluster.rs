@@ -17,26 +17,26 @@ use crate::{
 
 /// A primary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Primary {
+pub(crate) struct Primary {
     /// Node id.
-    pub id: String,
+    pub(crate) id: String,
     /// Address as the cluster gives it.
-    pub host: String,
+    pub(crate) host: String,
     /// Port.
-    pub port: u16,
+    pub(crate) port: u16,
     /// Slots it serves.
-    pub slots: Vec<u16>,
+    pub(crate) slots: Vec<u16>,
 }
 
 /// The primaries and, per primary, the tags of its slots.
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     /// Primaries with slots, in the order of CLUSTER NODES.
-    pub primaries: Vec<Primary>,
+    pub(crate) primaries: Vec<Primary>,
     /// Where each was reached.
-    pub servers: Vec<Server>,
+    pub(crate) servers: Vec<Server>,
     /// Persistence settings of each.
-    pub configs: Vec<Option<ServerConfig>>,
+    pub(crate) configs: Vec<Option<ServerConfig>>,
     tags: Mutex<TagSets>,
 }
 
@@ -50,7 +50,7 @@ struct TagSets {
 impl Cluster {
     /// Asks the server of `options` for its cluster, prints the list that redis-benchmark prints
     /// to `out`, and collects warnings in `warnings`.
-    pub fn fetch(
+    pub(crate) fn fetch(
         options: &Options,
         out: &mut String,
         warnings: &mut String,
@@ -96,13 +96,13 @@ impl Cluster {
     }
 
     /// The tags of the primary at `index`, and their version.
-    pub fn tags(&self, index: usize) -> (u64, Arc<[[u8; 3]]>) {
+    pub(crate) fn tags(&self, index: usize) -> (u64, Arc<[[u8; 3]]>) {
         let tags = self.lock();
         (tags.version, tags.sets.get(index).cloned().unwrap_or_default())
     }
 
     /// Fetches the slots anew unless somebody did since `version`. The error is for stderr.
-    pub fn refresh(&self, options: &Options, version: u64) -> Result<(), String> {
+    pub(crate) fn refresh(&self, options: &Options, version: u64) -> Result<(), String> {
         let mut tags = self.lock();
         if tags.version != version {
             return Ok(());
@@ -133,7 +133,7 @@ impl Cluster {
 }
 
 /// The primary, and the thread, that the client with this number belongs to.
-pub fn placement(client: usize, threads: usize, primaries: usize) -> (usize, usize) {
+pub(crate) fn placement(client: usize, threads: usize, primaries: usize) -> (usize, usize) {
     let thread = client % threads.max(1);
     let primaries = primaries.max(1);
     let primary = if threads < primaries { client % primaries } else { thread % primaries };

@@ -13,69 +13,69 @@ use crate::{
 
 /// Settings that redis-benchmark does not have; the defaults leave its behaviour as it is.
 #[derive(Debug, Clone)]
-pub struct Extended {
+pub(crate) struct Extended {
     /// Length of the measured part; takes the place of `-n`.
-    pub duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
     /// Time to run before anything is counted.
-    pub warmup: Duration,
+    pub(crate) warmup: Duration,
     /// Requests per second over all clients.
-    pub rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
     /// Requests of each client; the total is then this times the clients.
-    pub per_client: Option<u64>,
+    pub(crate) per_client: Option<u64>,
     /// Distribution of key numbers.
-    pub keys: Option<Distribution>,
+    pub(crate) keys: Option<Distribution>,
     /// First key number.
-    pub key_min: u64,
+    pub(crate) key_min: u64,
     /// Last key number; takes the place of `-r`.
-    pub key_max: Option<u64>,
+    pub(crate) key_max: Option<u64>,
     /// Put before every key of the suite.
-    pub key_prefix: String,
+    pub(crate) key_prefix: String,
     /// Give lists, sets, hashes, sorted sets and streams many keys.
-    pub spread: bool,
+    pub(crate) spread: bool,
     /// Weighted mix of suite tests.
-    pub mix: Option<String>,
+    pub(crate) mix: Option<String>,
     /// Value sizes in bytes to draw from.
-    pub sizes: Vec<usize>,
+    pub(crate) sizes: Vec<usize>,
     /// What values are made of.
-    pub value: ValueKind,
+    pub(crate) value: ValueKind,
     /// Reaction to an error reply.
-    pub on_error: OnError,
+    pub(crate) on_error: OnError,
     /// Errors after which the run ends with exit code 4.
-    pub max_errors: Option<ErrorBudget>,
+    pub(crate) max_errors: Option<ErrorBudget>,
     /// Longest wait for a reply.
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Report format.
-    pub output: Output,
+    pub(crate) output: Output,
     /// File for the report.
-    pub output_file: Option<PathBuf>,
+    pub(crate) output_file: Option<PathBuf>,
     /// Percentiles in the extended formats.
-    pub percentiles: Vec<f64>,
+    pub(crate) percentiles: Vec<f64>,
     /// Interval of the timeline.
-    pub timeline: Option<Duration>,
+    pub(crate) timeline: Option<Duration>,
     /// File for the histogram log.
-    pub hdr_log: Option<PathBuf>,
+    pub(crate) hdr_log: Option<PathBuf>,
     /// Conditions that the results must meet.
-    pub assertions: Vec<Assertion>,
+    pub(crate) assertions: Vec<Assertion>,
     /// Earlier JSON report to compare with.
-    pub baseline: Option<PathBuf>,
+    pub(crate) baseline: Option<PathBuf>,
     /// Allowed loss against the baseline, in percent.
-    pub max_regress_percent: f64,
+    pub(crate) max_regress_percent: f64,
     /// Service-level objective to find the highest rate for.
-    pub find_max: Option<Vec<Assertion>>,
+    pub(crate) find_max: Option<Vec<Assertion>>,
     /// Rates to run one after the other.
-    pub rate_steps: Vec<f64>,
+    pub(crate) rate_steps: Vec<f64>,
     /// Record one latency per batch, as redis-benchmark does.
-    pub legacy_latency: bool,
+    pub(crate) legacy_latency: bool,
     /// Report as Redis 4 did.
-    pub legacy_output: bool,
+    pub(crate) legacy_output: bool,
     /// Whether progress is shown.
-    pub progress: Progress,
+    pub(crate) progress: Progress,
     /// Local addresses to connect from, in turn.
-    pub source_addresses: Vec<std::net::IpAddr>,
+    pub(crate) source_addresses: Vec<std::net::IpAddr>,
     /// Further servers, `host:port`, used in turn.
-    pub targets: Vec<(String, u16)>,
+    pub(crate) targets: Vec<(String, u16)>,
     /// CPUs to pin the threads to, in turn.
-    pub cpus: Vec<usize>,
+    pub(crate) cpus: Vec<usize>,
 }
 
 impl Default for Extended {
@@ -118,21 +118,21 @@ impl Default for Extended {
 
 /// A limit or a schedule of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
+pub(crate) struct Rate {
     /// Requests per second, all clients together.
-    pub per_second: f64,
+    pub(crate) per_second: f64,
     /// How the requests are spaced.
-    pub arrival: Arrival,
+    pub(crate) arrival: Arrival,
     /// Waiting requests beyond which the schedule's requests are dropped.
-    pub max_backlog: u64,
+    pub(crate) max_backlog: u64,
     /// Count the wait for a free connection into the latency (`--rate`), or only slow the
     /// closed loop down (`--rps`).
-    pub open_loop: bool,
+    pub(crate) open_loop: bool,
 }
 
 /// Spacing of scheduled requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub(crate) enum Arrival {
     /// Equal gaps.
     Fixed,
     /// Exponential gaps, as from many independent users.
@@ -141,7 +141,7 @@ pub enum Arrival {
 
 /// What values are made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ValueKind {
+pub(crate) enum ValueKind {
     /// The same bytes each time, as redis-benchmark.
     Fixed,
     /// Random bytes, new each time.
@@ -152,7 +152,7 @@ pub enum ValueKind {
 
 /// Reaction to error replies and broken connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnError {
+pub(crate) enum OnError {
     /// The first ends the run, as redis-benchmark 7.2.
     Stop,
     /// Count error replies and go on; a broken connection ends the run.
@@ -163,7 +163,7 @@ pub enum OnError {
 
 /// How many errors are too many.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ErrorBudget {
+pub(crate) enum ErrorBudget {
     /// More than this number.
     Count(u64),
     /// More than this share of the requests, in percent.
@@ -172,7 +172,7 @@ pub enum ErrorBudget {
 
 /// Report format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
+pub(crate) enum Output {
     /// redis-benchmark's (text, `-q`, `--csv`).
     Redis,
     /// One JSON document.
@@ -185,7 +185,7 @@ pub enum Output {
 
 /// Whether a progress line is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// On stdout as redis-benchmark, even into a pipe.
     Compatible,
     /// On stderr, if that is a terminal.
@@ -196,7 +196,7 @@ pub enum Progress {
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// No value.
     Flag,
     /// One value.
@@ -205,25 +205,25 @@ pub enum Kind {
 
 /// A line of the option table.
 #[derive(Debug)]
-pub struct Definition {
+pub(crate) struct Definition {
     /// `--name`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Placeholder of the value, empty for a flag.
-    pub value: &'static str,
+    pub(crate) value: &'static str,
     /// Help task under which it is shown.
-    pub task: &'static str,
+    pub(crate) task: &'static str,
     /// One sentence of help.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
 }
 
 /// Kind of the option called `name`, if it is one of ours.
-pub fn kind(name: &str) -> Option<Kind> {
+pub(crate) fn kind(name: &str) -> Option<Kind> {
     let definition = DEFINITIONS.iter().find(|definition| definition.name == name)?;
     Some(if definition.value.is_empty() { Kind::Flag } else { Kind::Value })
 }
 
 /// Takes over one option. The error is a sentence for stderr.
-pub fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<(), String> {
+pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<(), String> {
     let wrong = |expected: &str| format!("Invalid value '{value}' for {name}: expected {expected}");
     let time = || options::duration(value).ok_or_else(|| wrong("a time such as 500ms, 10s or 2m"));
     let count = || value.parse::<u64>().map_err(|_| wrong("a number"));
@@ -337,14 +337,14 @@ pub fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<(), Str
         }
         "--pin" => extended.cpus = cpus(value).ok_or_else(|| wrong("CPUs such as 0-3,6"))?,
         "--rfr" if value == "no" => {}
-        "--rfr" => return Err("--rfr other than 'no' is not supported".to_owned()),
+        "--rfr" => return Err("--rfr: only 'no' can be served".to_owned()),
         _ => return Err(format!("{name} is not supported")),
     }
     Ok(())
 }
 
 /// Rejects combinations that contradict each other. The error is a sentence for stderr.
-pub fn check(options: &Options) -> Result<(), String> {
+pub(crate) fn check(options: &Options) -> Result<(), String> {
     let extended = &options.extended;
     if options.tls {
         return Err("TLS is not supported yet: connect without --tls and rediss://".to_owned());
@@ -361,6 +361,10 @@ pub fn check(options: &Options) -> Result<(), String> {
     if extended.mix.is_some() && !options.command.is_empty() {
         return Err("--mix and a command exclude each other".to_owned());
     }
+    let has_keys = options.keyspace.is_some() || extended.key_max.is_some();
+    if extended.keys.is_some() && !has_keys {
+        return Err("--keys and --sequential need -r or --key-max".to_owned());
+    }
     if let Some(max) = extended.key_max
         && max < extended.key_min
     {
@@ -370,7 +374,7 @@ pub fn check(options: &Options) -> Result<(), String> {
 }
 
 /// Reads `1000`, `2.5k` or `1M`.
-pub fn rate_number(text: &str) -> Option<f64> {
+pub(crate) fn rate_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let (number, factor) = match text.chars().last()? {
         'k' | 'K' => (&text[..text.len() - 1], 1e3),
@@ -436,7 +440,7 @@ const SIZE_STEPS: usize = 64;
 macro_rules! definitions {
     ($($task:literal { $($name:literal $value:literal $help:literal)* })*) => {
         /// All options of this table, in the order of the help.
-        pub const DEFINITIONS: &[Definition] = &[
+        pub(crate) const DEFINITIONS: &[Definition] = &[
             $($(Definition { name: $name, value: $value, task: $task, help: $help },)*)*
         ];
     };

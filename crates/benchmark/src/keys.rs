@@ -17,7 +17,7 @@ use crate::random::AdditiveRandom;
 
 /// A distribution over a key space, as written on the command line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// Each key equally likely.
     Uniform,
     /// 0, 1, 2 … shared by all threads, then from the start again.
@@ -46,7 +46,7 @@ pub enum Distribution {
 }
 
 /// Reads `uniform`, `seq`, `unique`, `zipf:S`, `gauss:SD`, `latest` or `hot:P%:K%`.
-pub fn parse_distribution(text: &str) -> Option<Distribution> {
+pub(crate) fn parse_distribution(text: &str) -> Option<Distribution> {
     let (name, argument) = text.split_once(':').unwrap_or((text, ""));
     let number = |text: &str, default: f64| -> Option<f64> {
         let value = if text.is_empty() { default } else { text.parse().ok()? };
@@ -73,7 +73,7 @@ pub fn parse_distribution(text: &str) -> Option<Distribution> {
 
 /// Generator of key numbers; one per thread, clones share the counter of sequential kinds.
 #[derive(Debug, Clone)]
-pub struct Keys {
+pub(crate) struct Keys {
     low: u64,
     span: u64,
     random: AdditiveRandom,
@@ -99,7 +99,7 @@ struct BlockCursor {
 
 impl Keys {
     /// Numbers in `low..low + span` with the given distribution. A span of 0 always yields `low`.
-    pub fn new(distribution: Distribution, low: u64, span: u64, seed: u32) -> Keys {
+    pub(crate) fn new(distribution: Distribution, low: u64, span: u64, seed: u32) -> Keys {
         let shared = |shuffle| Kind::Shared {
             counter: Arc::new(AtomicU64::new(0)),
             block: BlockCursor::default(),
@@ -121,7 +121,7 @@ impl Keys {
 
     /// The same distribution for another thread: shared counters stay shared, the random
     /// numbers differ.
-    pub fn for_thread(&self, seed: u32) -> Keys {
+    pub(crate) fn for_thread(&self, seed: u32) -> Keys {
         let mut keys = self.clone();
         keys.random = AdditiveRandom::new(seed);
         if let Kind::Shared { block, .. } = &mut keys.kind {
@@ -132,7 +132,7 @@ impl Keys {
 
     /// The next key number.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         let span = self.span;
         if span == 0 {
             return self.low;

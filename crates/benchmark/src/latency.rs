@@ -12,18 +12,18 @@
 use hdrhistogram::Histogram;
 
 /// A histogram of microseconds.
-pub type Latency = Histogram<u64>;
+pub(crate) type Latency = Histogram<u64>;
 
 /// Longest latency told apart from longer ones, in µs: ten minutes.
-pub const LATENCY_MAX_US: u64 = 600_000_000;
+pub(crate) const LATENCY_MAX_US: u64 = 600_000_000;
 
 /// An empty fine histogram with at least `digits` significant digits (clamped to 3 … 4).
-pub fn recorder(digits: u8) -> Latency {
+pub(crate) fn recorder(digits: u8) -> Latency {
     with_bounds(1, LATENCY_MAX_US, digits.clamp(3, 4))
 }
 
 /// What redis-benchmark would hold for the same samples, at `digits` (clamped to 1 … 4).
-pub fn redis_view(fine: &Latency, digits: u8) -> Latency {
+pub(crate) fn redis_view(fine: &Latency, digits: u8) -> Latency {
     let mut view = with_bounds(REDIS_LOW_US, REDIS_HIGH_US, digits.clamp(1, 4));
     for bucket in fine.iter_recorded() {
         // The library names a bucket by its highest value; the lowest is as good and stays
@@ -36,17 +36,17 @@ pub fn redis_view(fine: &Latency, digits: u8) -> Latency {
 
 /// A line of a distribution table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Share of all samples, in percent.
-    pub percent: f64,
+    pub(crate) percent: f64,
     /// Highest value of the bucket, in µs.
-    pub value_us: u64,
+    pub(crate) value_us: u64,
     /// Samples up to here.
-    pub cumulative: u64,
+    pub(crate) cumulative: u64,
 }
 
 /// Rows of "Latency by percentile distribution".
-pub fn percentile_rows(view: &Latency) -> Vec<Row> {
+pub(crate) fn percentile_rows(view: &Latency) -> Vec<Row> {
     let total = view.len();
     let mut rows = Vec::new();
     let mut cursor = Cursor::new(view);
@@ -72,7 +72,7 @@ pub fn percentile_rows(view: &Latency) -> Vec<Row> {
 }
 
 /// Rows of "Cumulative distribution of latencies".
-pub fn linear_rows(view: &Latency) -> Vec<Row> {
+pub(crate) fn linear_rows(view: &Latency) -> Vec<Row> {
     let total = view.len();
     let mut rows = Vec::new();
     let mut cursor = Cursor::new(view);
@@ -95,7 +95,7 @@ pub fn linear_rows(view: &Latency) -> Vec<Row> {
 
 /// The value (highest of its bucket, µs) that `percent` of the samples do not exceed, by Redis's
 /// rounding: the rank is rounded to the nearest, at least the first.
-pub fn value_at_percent(histogram: &Latency, percent: f64) -> u64 {
+pub(crate) fn value_at_percent(histogram: &Latency, percent: f64) -> u64 {
     let wanted = rank(percent, histogram.len());
     let mut seen = 0;
     for bucket in histogram.iter_recorded() {
@@ -108,7 +108,7 @@ pub fn value_at_percent(histogram: &Latency, percent: f64) -> u64 {
 }
 
 /// Mean in µs over the middles of the buckets, 0 when empty.
-pub fn mean_us(histogram: &Latency) -> f64 {
+pub(crate) fn mean_us(histogram: &Latency) -> f64 {
     if histogram.is_empty() {
         return 0.0;
     }

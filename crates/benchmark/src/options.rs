@@ -13,71 +13,71 @@ use crate::{
 
 /// What to do, from the command line. Times are in the unit their type says; sizes in bytes.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub(crate) struct Options {
     /// Server host name or address (`-h`).
-    pub host: String,
+    pub(crate) host: String,
     /// Server port (`-p`).
-    pub port: u16,
+    pub(crate) port: u16,
     /// Path of a unix socket (`-s`); wins over host and port.
-    pub socket: Option<PathBuf>,
+    pub(crate) socket: Option<PathBuf>,
     /// Password for AUTH (`-a` or a URI).
-    pub password: Option<Vec<u8>>,
+    pub(crate) password: Option<Vec<u8>>,
     /// User name for AUTH (`--user` or a URI); alone it sends nothing.
-    pub user: Option<Vec<u8>>,
+    pub(crate) user: Option<Vec<u8>>,
     /// TLS was asked for (`--tls`, `rediss://`).
-    pub tls: bool,
+    pub(crate) tls: bool,
     /// Parallel connections as typed (`-c`); [`Options::client_count`] is what is opened.
-    pub clients: i64,
+    pub(crate) clients: i64,
     /// Requests of all clients together (`-n`); 0 runs without end.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// Value size in bytes (`-d`).
-    pub value_bytes: usize,
+    pub(crate) value_bytes: usize,
     /// Number printed as `keep alive`; 0 opens a connection per batch (`-k`).
-    pub keep_alive: i64,
+    pub(crate) keep_alive: i64,
     /// Upper bound (exclusive) of the random numbers that replace placeholders (`-r`).
-    pub keyspace: Option<u64>,
+    pub(crate) keyspace: Option<u64>,
     /// Requests per batch (`-P`).
-    pub pipeline: usize,
+    pub(crate) pipeline: usize,
     /// One line per test (`-q`).
-    pub quiet: bool,
+    pub(crate) quiet: bool,
     /// Comma-separated report (`--csv`).
-    pub csv: bool,
+    pub(crate) csv: bool,
     /// Repeat for ever (`-l`).
-    pub endless_suite: bool,
+    pub(crate) endless_suite: bool,
     /// Only open idle connections (`-I`).
-    pub idle: bool,
+    pub(crate) idle: bool,
     /// Chosen tests, lower case, with a comma at both ends (`-t`).
-    pub tests: Option<String>,
+    pub(crate) tests: Option<String>,
     /// Append standard input as the last argument (`-x`).
-    pub argument_from_stdin: bool,
+    pub(crate) argument_from_stdin: bool,
     /// Speak RESP3 (`-3`).
-    pub resp3: bool,
+    pub(crate) resp3: bool,
     /// Database to select (`--dbnum` or a URI).
-    pub database: i64,
+    pub(crate) database: i64,
     /// Event-loop threads as typed (`--threads`); 0 reports `multi-thread: no`.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Spread over the primaries of a Redis Cluster (`--cluster`).
-    pub cluster: bool,
+    pub(crate) cluster: bool,
     /// Send CLIENT TRACKING on (`--enable-tracking`).
-    pub tracking: bool,
+    pub(crate) tracking: bool,
     /// Significant digits of the histogram (`--precision`).
-    pub precision: u8,
+    pub(crate) precision: u8,
     /// Seed of the random numbers (`--seed`).
-    pub seed: Option<u32>,
+    pub(crate) seed: Option<u32>,
     /// The command to run instead of the suite: its words, as typed.
-    pub command: Vec<Vec<u8>>,
+    pub(crate) command: Vec<Vec<u8>>,
     /// Everything that redis-benchmark 7.2 does not have.
-    pub extended: Extended,
+    pub(crate) extended: Extended,
 }
 
 impl Options {
     /// Connections to open: at least one, whatever was typed.
-    pub fn client_count(&self) -> usize {
+    pub(crate) fn client_count(&self) -> usize {
         usize::try_from(self.clients).unwrap_or(1).max(1)
     }
 
     /// `host:port`, or the path of the socket, as error messages name the server.
-    pub fn server_name(&self) -> String {
+    pub(crate) fn server_name(&self) -> String {
         match &self.socket {
             Some(path) => path.display().to_string(),
             None => format!("{}:{}", self.host, self.port),
@@ -85,13 +85,13 @@ impl Options {
     }
 
     /// The local address to connect from for connections to the server at this index.
-    pub fn source(&self, index: u32) -> Option<std::net::IpAddr> {
+    pub(crate) fn source(&self, index: u32) -> Option<std::net::IpAddr> {
         let addresses = &self.extended.source_addresses;
         addresses.get((index as usize).checked_rem(addresses.len())?).copied()
     }
 
     /// Whether the test called `name` is to be run.
-    pub fn test_is_selected(&self, name: &str) -> bool {
+    pub(crate) fn test_is_selected(&self, name: &str) -> bool {
         self.tests.as_ref().is_none_or(|tests| tests.contains(&format!(",{name},")))
     }
 }
@@ -132,7 +132,7 @@ impl Default for Options {
 
 /// Result of reading the command line.
 #[derive(Debug)]
-pub enum Parsed {
+pub(crate) enum Parsed {
     /// Run with these options, after printing the warnings on stderr.
     Run(Box<Options>, Vec<String>),
     /// `--help`, or `--help TASK`.
@@ -146,7 +146,7 @@ pub enum Parsed {
 }
 
 /// Reads the arguments (without the program's own name).
-pub fn parse(arguments: &[OsString]) -> Parsed {
+pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
     let words: Vec<Vec<u8>> =
         arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
     let mut parser = Parser { words, next: 0, options: Options::default(), warnings: Vec::new() };
@@ -320,7 +320,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// C's reading of a decimal number: blanks, a sign, digits; anything else ends it, nothing is 0.
 /// Saturates where C would overflow.
-pub fn atoi(word: &[u8]) -> i64 {
+pub(crate) fn atoi(word: &[u8]) -> i64 {
     let word = word.trim_ascii_start();
     let (negative, digits) = match word.split_first() {
         Some((b'-', rest)) => (true, rest),
@@ -335,7 +335,7 @@ pub fn atoi(word: &[u8]) -> i64 {
 }
 
 /// Reads `250ms`, `10s`, `5m`, `1h` or a bare number of seconds.
-pub fn duration(value: &str) -> Option<Duration> {
+pub(crate) fn duration(value: &str) -> Option<Duration> {
     let split = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
     let (number, unit) = value.split_at(split);
     let number: f64 = number.parse().ok()?;

@@ -15,7 +15,7 @@ use crate::{options::Options, report::ServerConfig, template::encode};
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub(crate) enum Address {
     /// An address and a port.
     Tcp(SocketAddr),
     /// A socket file.
@@ -24,20 +24,20 @@ pub enum Address {
 
 /// A server to talk to, as it is named in messages and as it was reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub(crate) struct Server {
     /// `host:port` or the path of the socket.
-    pub name: String,
+    pub(crate) name: String,
     /// Where it answered.
-    pub address: Address,
+    pub(crate) address: Address,
 }
 
 /// The reason why a run ends before it starts: a text for stderr, with its line ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure(pub String);
+pub(crate) struct Failure(pub String);
 
 /// A blocking connection.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     stream: Stream,
     input: Vec<u8>,
 }
@@ -50,7 +50,7 @@ enum Stream {
 
 impl Connection {
     /// Connects to `host:port`, or to the socket of the options, and authenticates.
-    pub fn open(
+    pub(crate) fn open(
         options: &Options,
         endpoint: Option<(&str, u16)>,
     ) -> Result<(Connection, Server), Failure> {
@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// Sends one command and waits for its reply.
-    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<Value> {
+    pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<Value> {
         let request = encode(words);
         match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(&request)?,
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Persistence settings; `None` when the server does not tell.
-    pub fn config(&mut self, server: &Server) -> Result<Option<ServerConfig>, Failure> {
+    pub(crate) fn config(&mut self, server: &Server) -> Result<Option<ServerConfig>, Failure> {
         let mut values = Vec::new();
         for name in ["save", "appendonly"] {
             match self.ask(&["CONFIG", "GET", name]) {
@@ -139,7 +139,7 @@ impl Connection {
 }
 
 /// What the system says about a failed call, without Rust's additions.
-pub fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return "Server closed the connection".to_owned();
     }

@@ -6,7 +6,7 @@
 
 /// Additive feedback generator over 31 words; 31 random bits per step.
 #[derive(Debug, Clone)]
-pub struct AdditiveRandom {
+pub(crate) struct AdditiveRandom {
     words: [u32; DEGREE],
     front: usize,
     rear: usize,
@@ -14,7 +14,7 @@ pub struct AdditiveRandom {
 
 impl AdditiveRandom {
     /// A generator in the state that the C library's `srandom(seed)` gives.
-    pub fn new(seed: u32) -> Self {
+    pub(crate) fn new(seed: u32) -> Self {
         let mut words = [0_u32; DEGREE];
         // The C library fills with the minimal standard generator, by Schrage's method.
         let mut word = i64::from(if seed == 0 { 1 } else { seed }.cast_signed());
@@ -35,7 +35,7 @@ impl AdditiveRandom {
 
     /// The next 31 random bits.
     #[inline]
-    pub fn next_bits(&mut self) -> u32 {
+    pub(crate) fn next_bits(&mut self) -> u32 {
         let sum = self.words[self.front].wrapping_add(self.words[self.rear]);
         self.words[self.front] = sum;
         self.front = if self.front + 1 == DEGREE { 0 } else { self.front + 1 };
@@ -45,7 +45,7 @@ impl AdditiveRandom {
 
     /// A number in `0..bound`, 0 when the bound is 0. Bounds above 2³¹ take two steps.
     #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
         }
@@ -58,7 +58,7 @@ impl AdditiveRandom {
 
     /// A number in `0.0..1.0` with 62 random bits behind it.
     #[inline]
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         let bits = u64::from(self.next_bits()) << 31 | u64::from(self.next_bits());
         #[expect(clippy::cast_precision_loss, reason = "a unit fraction needs 53 bits only")]
         let unit = bits as f64 / (1_u64 << 62) as f64;

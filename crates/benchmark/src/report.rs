@@ -14,16 +14,16 @@ use crate::{
 
 /// Persistence settings of a server, as `CONFIG GET` gave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerConfig {
+pub(crate) struct ServerConfig {
     /// Value of `save`.
-    pub save: String,
+    pub(crate) save: String,
     /// Value of `appendonly`.
-    pub appendonly: String,
+    pub(crate) appendonly: String,
 }
 
 /// What the report says about the server besides the figures.
 #[derive(Debug, Clone)]
-pub enum Configuration {
+pub(crate) enum Configuration {
     /// One server; nothing is printed when CONFIG GET failed.
     Standalone(Option<ServerConfig>),
     /// The primaries of a cluster.
@@ -31,31 +31,31 @@ pub enum Configuration {
 }
 
 /// Header of the `--csv` report.
-pub const CSV_HEADER: &str = concat!(
+pub(crate) const CSV_HEADER: &str = concat!(
     r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","#,
     r#""p95_latency_ms","p99_latency_ms","max_latency_ms""#
 );
 
 /// The six figures of a summary, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// Mean.
-    pub average: f32,
+    pub(crate) average: f32,
     /// Least.
-    pub min: f32,
+    pub(crate) min: f32,
     /// Median.
-    pub p50: f32,
+    pub(crate) p50: f32,
     /// 95th percentile.
-    pub p95: f32,
+    pub(crate) p95: f32,
     /// 99th percentile.
-    pub p99: f32,
+    pub(crate) p99: f32,
     /// Greatest.
-    pub max: f32,
+    pub(crate) max: f32,
 }
 
 impl Summary {
     /// Figures of a histogram in Redis's layout.
-    pub fn new(view: &Latency) -> Summary {
+    pub(crate) fn new(view: &Latency) -> Summary {
         let at = |percent| milliseconds(latency::value_at_percent(view, percent));
         #[expect(clippy::cast_possible_truncation, reason = "Redis: single precision")]
         let average = (latency::mean_us(view) / 1000.0) as f32;
@@ -71,7 +71,7 @@ impl Summary {
 }
 
 /// The full text report of 7.2.
-pub fn text(options: &Options, threads: usize, server: &Configuration, outcome: &Outcome) -> String {
+pub(crate) fn text(options: &Options, threads: usize, server: &Configuration, outcome: &Outcome) -> String {
     let view = latency::redis_view(&outcome.service, options.precision);
     let mut out = heading(options, outcome);
     match server {
@@ -122,7 +122,7 @@ pub fn text(options: &Options, threads: usize, server: &Configuration, outcome: 
 }
 
 /// The line of `-q`.
-pub fn quiet(options: &Options, outcome: &Outcome) -> String {
+pub(crate) fn quiet(options: &Options, outcome: &Outcome) -> String {
     let view = latency::redis_view(&outcome.service, options.precision);
     format!(
         "{}: {:.2} requests per second, p50={:.3} msec\n",
@@ -133,7 +133,7 @@ pub fn quiet(options: &Options, outcome: &Outcome) -> String {
 }
 
 /// The row of `--csv`. Redis: quotes in the title are not escaped.
-pub fn csv(options: &Options, outcome: &Outcome) -> String {
+pub(crate) fn csv(options: &Options, outcome: &Outcome) -> String {
     let figures = Summary::new(&latency::redis_view(&outcome.service, options.precision));
     format!(
         "\"{}\",\"{:.2}\",\"{:.3}\",\"{:.3}\",\"{:.3}\",\"{:.3}\",\"{:.3}\",\"{:.3}\"\n",
@@ -149,7 +149,7 @@ pub fn csv(options: &Options, outcome: &Outcome) -> String {
 }
 
 /// The report of Redis 4: whole milliseconds, a row per latency, then the rate.
-pub fn text_of_redis_4(options: &Options, outcome: &Outcome) -> String {
+pub(crate) fn text_of_redis_4(options: &Options, outcome: &Outcome) -> String {
     if options.csv {
         return format!("\"{}\",\"{:.2}\"\n", outcome.title, outcome.redis_rate());
     }

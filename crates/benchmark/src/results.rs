@@ -6,22 +6,22 @@ use crate::latency::Latency;
 
 /// Error replies and failures by class: the count and the first text seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors {
+pub(crate) struct Errors {
     classes: BTreeMap<String, ErrorClass>,
 }
 
 /// Errors that start with the same word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ErrorClass {
+pub(crate) struct ErrorClass {
     /// How many.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Text of the first, without the leading dash.
-    pub first: String,
+    pub(crate) first: String,
 }
 
 impl Errors {
     /// Counts an error reply, whose text begins with its class (`ERR …`, `MOVED …`).
-    pub fn add_reply(&mut self, text: &str) {
+    pub(crate) fn add_reply(&mut self, text: &str) {
         let class = text.split(' ').next().unwrap_or_default();
         let is_word = !class.is_empty()
             && class.len() <= 32
@@ -30,7 +30,7 @@ impl Errors {
     }
 
     /// Counts a failure of the given class (`timeout`, `reset`, `connect`).
-    pub fn add(&mut self, class: &str, text: &str) {
+    pub(crate) fn add(&mut self, class: &str, text: &str) {
         match self.classes.get_mut(class) {
             Some(known) => known.count += 1,
             None => {
@@ -41,7 +41,7 @@ impl Errors {
     }
 
     /// Adds another thread's errors.
-    pub fn merge(&mut self, other: &Errors) {
+    pub(crate) fn merge(&mut self, other: &Errors) {
         for (class, entry) in &other.classes {
             match self.classes.get_mut(class) {
                 Some(known) => known.count += entry.count,
@@ -53,113 +53,113 @@ impl Errors {
     }
 
     /// All errors together.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.classes.values().map(|class| class.count).sum()
     }
 
     /// Errors that a cluster client expects while slots move; they do not fail a run.
-    pub fn redirects(&self) -> u64 {
+    pub(crate) fn redirects(&self) -> u64 {
         ["MOVED", "ASK"].iter().filter_map(|class| self.classes.get(*class)).map(|c| c.count).sum()
     }
 
     /// Classes in alphabetical order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &ErrorClass)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &ErrorClass)> {
         self.classes.iter().map(|(class, entry)| (class.as_str(), entry))
     }
 }
 
 /// Requests of one kind within a test.
 #[derive(Debug, Clone)]
-pub struct OperationOutcome {
+pub(crate) struct OperationOutcome {
     /// Name of the operation.
-    pub name: String,
+    pub(crate) name: String,
     /// Its latencies, µs, error replies included.
-    pub service: Latency,
+    pub(crate) service: Latency,
     /// Its error replies.
-    pub errors: u64,
+    pub(crate) errors: u64,
 }
 
 /// One interval of the timeline.
 #[derive(Debug, Clone)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// End of the interval, from the start of the test.
-    pub end: Duration,
+    pub(crate) end: Duration,
     /// Length of the interval.
-    pub length: Duration,
+    pub(crate) length: Duration,
     /// Latencies recorded in it.
-    pub service: Latency,
+    pub(crate) service: Latency,
     /// Error replies in it.
-    pub errors: u64,
+    pub(crate) errors: u64,
 }
 
 /// Everything measured in one test.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Title of the test.
-    pub title: String,
+    pub(crate) title: String,
     /// Number printed as `bytes payload`.
-    pub payload_bytes: usize,
+    pub(crate) payload_bytes: usize,
     /// Replies received in the measured time, error replies included.
-    pub finished: u64,
+    pub(crate) finished: u64,
     /// Wall time of the measured part.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
     /// Time from send to reply, µs.
-    pub service: Latency,
+    pub(crate) service: Latency,
     /// Time from the scheduled send to the reply, µs; only with `--rate`.
-    pub response: Option<Latency>,
+    pub(crate) response: Option<Latency>,
     /// Errors by class.
-    pub errors: Errors,
+    pub(crate) errors: Errors,
     /// Requests that the schedule asked for and the backlog limit refused.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     /// Requests still waiting for a connection when the test ended.
-    pub backlog: u64,
+    pub(crate) backlog: u64,
     /// Bytes written.
-    pub bytes_sent: u64,
+    pub(crate) bytes_sent: u64,
     /// Bytes read.
-    pub bytes_received: u64,
+    pub(crate) bytes_received: u64,
     /// Null replies to reads (`misses`), and the other replies to the same.
-    pub null_replies: u64,
+    pub(crate) null_replies: u64,
     /// Connections that stood at the start.
-    pub connected: usize,
+    pub(crate) connected: usize,
     /// Time to establish a connection, µs.
-    pub connect: Latency,
+    pub(crate) connect: Latency,
     /// How late the generator sent what the schedule asked for, µs; only with `--rate`.
-    pub lateness: Option<Latency>,
+    pub(crate) lateness: Option<Latency>,
     /// CPU time over wall time of the busiest generator thread, 0 … 1.
-    pub busiest_thread: f64,
+    pub(crate) busiest_thread: f64,
     /// CPU time of all generator threads.
-    pub generator_cpu: Duration,
+    pub(crate) generator_cpu: Duration,
     /// Per-operation rows, when there is more than one operation.
-    pub operations: Vec<OperationOutcome>,
+    pub(crate) operations: Vec<OperationOutcome>,
     /// Per-interval rows, when asked for.
-    pub timeline: Vec<Interval>,
+    pub(crate) timeline: Vec<Interval>,
     /// Ended by Ctrl-C.
-    pub interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 impl Outcome {
     /// Requests per second as redis-benchmark computes it: single precision, whole milliseconds.
     #[expect(clippy::cast_precision_loss, reason = "Redis: single precision, to the last digit")]
-    pub fn redis_rate(&self) -> f32 {
+    pub(crate) fn redis_rate(&self) -> f32 {
         self.finished as f32 / (self.elapsed.as_millis() as f32 / 1000.0)
     }
 
     /// Requests per second.
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.finished as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
     /// Replies that were not errors, per second.
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    pub fn success_rate(&self) -> f64 {
+    pub(crate) fn success_rate(&self) -> f64 {
         let successes = self.finished.saturating_sub(self.errors.total());
         successes as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
     /// Errors as a share of all finished requests, 0 … 1.
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    pub fn error_share(&self) -> f64 {
+    pub(crate) fn error_share(&self) -> f64 {
         match self.finished.max(self.errors.total()) {
             0 => 0.0,
             finished => self.errors.total() as f64 / finished as f64,
@@ -167,7 +167,7 @@ impl Outcome {
     }
 
     /// Whether the generator had no CPU left, so that it set the limit and not the server.
-    pub fn generator_limited(&self) -> bool {
+    pub(crate) fn generator_limited(&self) -> bool {
         self.busiest_thread >= BUSY_LIMIT
     }
 }

@@ -5,31 +5,31 @@ use crate::{options::Options, template::encode};
 
 /// One line of the report: a title and what to send.
 #[derive(Debug, Clone)]
-pub struct Test {
+pub(crate) struct Test {
     /// Title in reports.
-    pub title: String,
+    pub(crate) title: String,
     /// Number printed as `bytes payload`.
-    pub payload_bytes: usize,
+    pub(crate) payload_bytes: usize,
     /// The commands.
-    pub operations: Vec<Operation>,
+    pub(crate) operations: Vec<Operation>,
     /// Whether `operations` follow each other or are drawn by weight.
-    pub order: Order,
+    pub(crate) order: Order,
 }
 
 /// One command of a test.
 #[derive(Debug, Clone)]
-pub struct Operation {
+pub(crate) struct Operation {
     /// Name in per-operation rows.
-    pub name: String,
+    pub(crate) name: String,
     /// Encoded request.
-    pub command: Vec<u8>,
+    pub(crate) command: Vec<u8>,
     /// Times in a row, or weight of the draw.
-    pub weight: u32,
+    pub(crate) weight: u32,
 }
 
 /// How the operations of a test follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub(crate) enum Order {
     /// Each `weight` times, then the next.
     Sequence,
     /// Drawn at random, in proportion to the weights.
@@ -51,18 +51,18 @@ impl Test {
 /// The value bytes of redis-benchmark 7.x: a linear congruential stream of 64 characters that
 /// starts with `VXK` and goes on from round to round of `-l`.
 #[derive(Debug, Clone)]
-pub struct ValueStream {
+pub(crate) struct ValueStream {
     state: u32,
 }
 
 impl ValueStream {
     /// At the start of the stream.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         ValueStream { state: 1_234 }
     }
 
     /// The next `bytes` bytes.
-    pub fn take(&mut self, bytes: usize) -> Vec<u8> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Vec<u8> {
         let mut value = Vec::with_capacity(bytes);
         for _ in 0..bytes {
             self.state = self.state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
@@ -79,7 +79,7 @@ impl Default for ValueStream {
 }
 
 /// The tests of the default suite that `options` selects.
-pub fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
+pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
     let names = Names::new(options);
     let mut tests = Vec::new();
     let mut add = |selectors: &[&str], title: &str, words: &[&[u8]]| {
@@ -131,7 +131,7 @@ pub fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
 
 /// The test of a command line. `;` as a word of its own separates commands, and a number before
 /// a command repeats it, as in Valkey; `value` stands in for `__data__`.
-pub fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
+pub(crate) fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
     let shown: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
     let title = shown.join(" ");
     let mut operations = Vec::new();
@@ -150,7 +150,7 @@ pub fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
 }
 
 /// A mix such as `set=1,get=9`: names of the default suite with weights.
-pub fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, String> {
+pub(crate) fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, String> {
     let mut operations = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));

@@ -18,7 +18,7 @@ use crate::{keys::Keys, random::AdditiveRandom};
 
 /// Commands ready to send, with their variable places.
 #[derive(Debug, Clone)]
-pub struct Template {
+pub(crate) struct Template {
     bytes: Vec<u8>,
     starts: Vec<usize>,
     places: Vec<Place>,
@@ -28,26 +28,26 @@ pub struct Template {
 
 /// What the places are filled from; one per thread.
 #[derive(Debug)]
-pub struct Filler<'a> {
+pub(crate) struct Filler<'a> {
     /// Numbers for `__rand_int__` and its kin.
-    pub keys: &'a mut Keys,
+    pub(crate) keys: &'a mut Keys,
     /// Random choice of value bytes and slot tags.
-    pub random: &'a mut AdditiveRandom,
+    pub(crate) random: &'a mut AdditiveRandom,
     /// Tags of the slots of the node that the batch goes to; empty outside cluster mode.
-    pub tags: &'a [[u8; 3]],
+    pub(crate) tags: &'a [[u8; 3]],
     /// Random bytes to cut values from (`--value random`), at least twice the largest value.
-    pub value_pool: &'a [u8],
+    pub(crate) value_pool: &'a [u8],
 }
 
 /// What a template's variable parts may be.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Substitution {
+pub(crate) struct Substitution {
     /// Replace `__rand_int__` and `__rand_1st__` … `__rand_9th__` (`-r`).
-    pub numbers: bool,
+    pub(crate) numbers: bool,
     /// Replace the inside of `{tag}` (`--cluster`).
-    pub tags: bool,
+    pub(crate) tags: bool,
     /// Length of the value whose copies are overwritten with random bytes, 0 for none.
-    pub value_bytes: usize,
+    pub(crate) value_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ enum Fill {
 impl Template {
     /// Unrolls `commands` (a sequence, each RESP-encoded or inline) for batches of `pipeline`.
     /// `value` is the payload looked for when values are to vary.
-    pub fn new(
+    pub(crate) fn new(
         commands: &[Vec<u8>],
         pipeline: usize,
         substitution: Substitution,
@@ -101,14 +101,14 @@ impl Template {
     }
 
     /// Commands after which the sequence starts again.
-    pub fn sequence_length(&self) -> usize {
+    pub(crate) fn sequence_length(&self) -> usize {
         self.sequence_length
     }
 
     /// Appends `count` commands (at most the pipeline depth), beginning with the `first`
     /// (modulo the sequence), after filling their places.
     #[inline]
-    pub fn render(
+    pub(crate) fn render(
         &mut self,
         first: usize,
         count: usize,
@@ -160,20 +160,14 @@ impl Template {
         }
     }
 
-    /// Length in bytes of the command at `index` of the sequence.
-    pub fn command_bytes(&self, index: usize) -> usize {
-        let index = index % self.sequence_length;
-        self.starts.get(index + 1).map_or(0, |end| end - self.starts[index])
-    }
-
     /// Whether any command holds a `{tag}` to fill.
-    pub fn has_tags(&self) -> bool {
+    pub(crate) fn has_tags(&self) -> bool {
         self.places.iter().any(|place| place.fill == Fill::Tag)
     }
 }
 
 /// Encodes words as a RESP array of bulk strings.
-pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+pub(crate) fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut command = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         let word = word.as_ref();
@@ -186,7 +180,7 @@ pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
 
 /// Writes `number` modulo 10¹² over `place`, padded with zeros.
 #[inline]
-pub fn write_twelve_digits(place: &mut [u8], number: u64) {
+pub(crate) fn write_twelve_digits(place: &mut [u8], number: u64) {
     let mut rest = number;
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (rest % 10) as u8;

@@ -4,23 +4,23 @@ use crate::options::atoi;
 
 /// The parts of a server URI; what the URI left out is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ServerUri {
+pub(crate) struct ServerUri {
     /// Scheme `rediss`.
-    pub tls: bool,
+    pub(crate) tls: bool,
     /// User name, percent-decoded.
-    pub user: Option<Vec<u8>>,
+    pub(crate) user: Option<Vec<u8>>,
     /// Password, percent-decoded.
-    pub password: Option<Vec<u8>>,
+    pub(crate) password: Option<Vec<u8>>,
     /// Host name or address, without brackets.
-    pub host: Option<String>,
+    pub(crate) host: Option<String>,
     /// Port as written; the caller checks its range.
-    pub port: Option<i64>,
+    pub(crate) port: Option<i64>,
     /// Database number.
-    pub database: Option<i64>,
+    pub(crate) database: Option<i64>,
 }
 
 /// Splits `uri` into its parts. The error is redis-benchmark's own text.
-pub fn parse(uri: &str) -> Result<ServerUri, &'static str> {
+pub(crate) fn parse(uri: &str) -> Result<ServerUri, &'static str> {
     let mut parsed = ServerUri::default();
     let rest = if let Some(rest) = strip_scheme(uri, "rediss://") {
         parsed.tls = true;

@@ -258,7 +258,7 @@ impl Driver {
                     conns.connect(*address, client).map(|_| self.opening += 1)
                 }
                 (Address::Unix(path), _) => {
-                    conns.connect(path.clone(), client).map(|_| self.opening += 1)
+                    conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
                 }
             };
             if let Err(error) = opened {

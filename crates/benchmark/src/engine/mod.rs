@@ -308,14 +308,14 @@ pub(crate) fn run_test(
     let shared = Arc::new(Shared::new(&settings));
     let mut handles = Vec::new();
     for thread in 0..settings.threads {
-        let (shared, settings) = (Arc::clone(&shared), Arc::clone(&settings));
+        let (thread_shared, settings) = (Arc::clone(&shared), Arc::clone(&settings));
         let source = source.clone();
         let name = format!("load-{thread}");
         let main_thread = thread::current();
         let body = move || {
-            let result = driver::run(Arc::clone(&shared), &settings, source, thread);
+            let result = driver::run(Arc::clone(&thread_shared), &settings, source, thread);
             if let Err(error) = &result {
-                shared.fail(error);
+                thread_shared.fail(error);
             }
             main_thread.unpark();
             result.ok()
