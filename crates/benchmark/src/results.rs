@@ -141,7 +141,12 @@ impl Outcome {
     /// Requests per second as redis-benchmark computes it: single precision, whole milliseconds.
     #[expect(clippy::cast_precision_loss, reason = "Redis: single precision, to the last digit")]
     pub(crate) fn redis_rate(&self) -> f32 {
-        self.finished as f32 / (self.elapsed.as_millis() as f32 / 1000.0)
+        let seconds = match self.elapsed.as_millis() {
+            // Too short for Redis's clock, which would show an infinite rate.
+            0 => self.elapsed.as_secs_f32().max(1e-6),
+            milliseconds => milliseconds as f32 / 1000.0,
+        };
+        self.finished as f32 / seconds
     }
 
     /// Requests per second.

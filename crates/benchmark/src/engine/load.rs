@@ -536,7 +536,8 @@ pub(super) fn error_text(reply: &[u8]) -> String {
         Some((_, rest)) => rest,
         None => reply,
     };
-    String::from_utf8_lossy(body.trim_ascii_end()).into_owned()
+    let body = body.strip_suffix(b"\r\n").unwrap_or(body);
+    String::from_utf8_lossy(body).into_owned()
 }
 
 const SCHEDULE_SEED: u32 = 0x5c4e_d01e;
