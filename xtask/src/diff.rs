@@ -28,7 +28,7 @@ Sends the same random commands to Oxidis and to a Redis and compares every reply
 The binary under test is $OXIDIS_BIN, else target/debug/oxidis.
 ";
 
-pub fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
+pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     let mut options = Options {
         subject: Launch::oxidis(),
         peer: Launch::redis(),
@@ -86,17 +86,19 @@ fn run(options: &Options) -> Result<ExitCode> {
     println!("seed {}, {} commands, {} under test", options.seed, options.commands, binary::oxidis().display());
     let mut shown = Instant::now();
     let live = std::io::stderr().is_terminal();
-    let report = differential::run(options, |commands, findings| {
+    let mut printed = 0;
+    let report = differential::run(options, |report| {
+        for finding in report.findings.iter().skip(printed) {
+            printed += 1;
+            println!("\n--- failure {printed} ---\n{finding}");
+        }
         if live && shown.elapsed().as_millis() > 200 {
-            eprint!("\r{commands} commands, {findings} failures ");
+            eprint!("\r{} commands, {printed} kinds of failure ", report.commands);
             shown = Instant::now();
         }
     })?;
     if live {
         eprint!("\r\x1b[K");
-    }
-    for (index, finding) in report.findings.iter().enumerate() {
-        println!("\n--- failure {} ---\n{finding}", index + 1);
     }
     for (name, count) in &report.differences {
         println!("{name:<16} met {count} times");

@@ -70,11 +70,11 @@ pub struct Finding {
     pub repeatable: bool,
 }
 
-/// Runs the tester. `progress` is called after each episode with the commands so far.
+/// Runs the tester. `progress` is called after each episode with the report so far.
 ///
 /// # Errors
 /// When a server does not start, or the options make no sense.
-pub fn run(options: &Options, mut progress: impl FnMut(u64, usize)) -> io::Result<Report> {
+pub fn run(options: &Options, mut progress: impl FnMut(&Report)) -> io::Result<Report> {
     let generator = Generator::new(&options.families, options.protocol).map_err(io::Error::other)?;
     let mut pair = Pair::start(options.subject.clone(), options.peer.clone())?;
     let mut report = Report { versions: pair.versions.clone(), ..Report::default() };
@@ -96,7 +96,7 @@ pub fn run(options: &Options, mut progress: impl FnMut(u64, usize)) -> io::Resul
                 report.findings.push(shrink::shrink(&mut pair, episode, failure, log)?);
             }
         }
-        progress(report.commands, report.findings.len());
+        progress(&report);
     }
     Ok(report)
 }

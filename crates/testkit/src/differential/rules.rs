@@ -72,6 +72,8 @@ pub fn rule_of(args: &[Vec<u8>]) -> Rule {
         "MEMORY" if word(1) == "USAGE" => Rule::Kind,
         "CLIENT" if matches!(word(1).as_str(), "ID" | "INFO" | "LIST") => Rule::Kind,
         "COMMAND" if matches!(word(1).as_str(), "COUNT" | "LIST" | "DOCS" | "INFO") => Rule::Kind,
+        "COMMAND" if args.len() == 1 => Rule::Kind,
+        "DEBUG" if word(1) == "OBJECT" => Rule::Kind,
         "CONFIG" if word(1) == "GET" => Rule::UnorderedPairs,
         _ => Rule::Exact,
     }

@@ -166,7 +166,7 @@ pub const SETS: &[(u8, &str)] = &[
     (4, "SMEMBERS <key>"),
     (4, "SMOVE <key> <key> <member>"),
     (4, "SPOP <key> [<count>]"),
-    (4, "SRANDMEMBER <key> [<index>]"),
+    (4, "SRANDMEMBER <key> [<count>]"),
     (4, "(SINTER|SUNION|SDIFF) <key>+"),
     (5, "(SINTERSTORE|SUNIONSTORE|SDIFFSTORE) <key> <key>+"),
     (4, "SINTERCARD <keys> [LIMIT <count>]"),
