@@ -2,6 +2,11 @@
 //! only chooses.
 
 mod diff;
+mod hostile;
+mod steps;
+mod test;
+mod tidy;
+mod up;
 
 use std::process::ExitCode;
 
@@ -24,7 +29,11 @@ fn main() -> ExitCode {
     let task = args.next().map(|task| task.to_string_lossy().into_owned());
     let parser = lexopt::Parser::from_args(args);
     let result = match task.as_deref() {
+        Some("test") => test::main(parser),
+        Some("up") => up::main(parser),
         Some("diff") => diff::main(parser),
+        Some("hostile") => hostile::main(parser),
+        Some("tidy") => tidy::main(parser),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -26,6 +26,45 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        name: "list-listpack",
+        reason: "lists that fit one node are listpacks; 7.0 makes every list a quicklist",
+        applies: |args, new, old| {
+            is(args, 0, "OBJECT") && is(args, 1, "ENCODING") && new.text() == "listpack" && old.text() == "quicklist"
+        },
+    },
+    Difference {
+        name: "zrank-withscore",
+        reason: "ZRANK and ZREVRANK take WITHSCORE, so a wrong third argument is a syntax error",
+        applies: |args, new, old| {
+            (is(args, 0, "ZRANK") || is(args, 0, "ZREVRANK"))
+                && args.len() == 4
+                && old.text().starts_with("ERR wrong number of arguments")
+                && (new.text() == "ERR syntax error" || is(args, 3, "WITHSCORE"))
+        },
+    },
+    Difference {
+        name: "getkeys-arity",
+        reason: "COMMAND GETKEYS takes a command without arguments and then says what is wrong with it",
+        applies: |args, new, old| {
+            is(args, 0, "COMMAND")
+                && args.len() == 3
+                && new.is_error()
+                && old.text().starts_with("ERR wrong number of arguments for 'command|")
+        },
+    },
+    Difference {
+        name: "lpos-rank",
+        reason: "LPOS refuses the one RANK that has no positive counterpart",
+        applies: |args, new, old| {
+            is(args, 0, "LPOS") && new.text().starts_with("ERR value is out of range, value must between") && !old.is_error()
+        },
+    },
+    Difference {
+        name: "help-texts",
+        reason: "the lines of HELP name the subcommands and options of their version",
+        applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
+    },
+    Difference {
         name: "double-digits",
         reason: "doubles are written with the fewest digits that read back as the same number",
         applies: |args, new, old| {

@@ -198,6 +198,7 @@ impl<'a> Run<'a> {
             let changes = steps.get(index + 1).is_none_or(|next| {
                 next.connection != step.connection || next.parks || next.args.iter().any(|arg| arg.starts_with(DUMP_MARK))
                     || subscribes(&next.args)
+                    || authenticates(&next.args)
             });
             if step.ends_batch || needs_answer || changes || batch.len() >= BATCH_MAX {
                 self.batch(step.connection, &batch)?;
@@ -588,6 +589,11 @@ fn loose(rule: Rule) -> Rule {
 
 fn closes(args: &[Vec<u8>]) -> bool {
     args[0].eq_ignore_ascii_case(b"QUIT")
+}
+
+/// Redis 7.2 keeps the error of a failed authentication back while earlier replies are pending.
+fn authenticates(args: &[Vec<u8>]) -> bool {
+    args[0].eq_ignore_ascii_case(b"AUTH") || args[0].eq_ignore_ascii_case(b"HELLO")
 }
 
 fn is_queued(reply: &Reply) -> bool {

@@ -120,7 +120,7 @@ pub const LISTS: &[(u8, &str)] = &[
     (3, "LRANGE <key> 0 -1"),
     (3, "LLEN <key>"),
     (4, "LINDEX <key> <index>"),
-    (6, "LSET <key> <index> <value>"),
+    (6, "LSET <key> <nearindex> <value>"),
     (6, "LINSERT <key> (BEFORE|AFTER|xyz) <member> <value>"),
     (6, "LREM <key> <index> <member>"),
     (5, "LTRIM <key> <index> <index>"),

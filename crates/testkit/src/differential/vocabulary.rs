@@ -23,6 +23,8 @@ pub enum Slot {
     Count,
     /// An index into a list or string, often negative or past the end.
     Index,
+    /// An index of at most 32 bits: Redis 7.2 cuts that of LSET.
+    NearIndex,
     /// A float, often at a border.
     Float,
     /// Seconds, far from now or long past.
@@ -83,6 +85,7 @@ impl Slot {
             "int" => Slot::Int,
             "count" => Slot::Count,
             "index" => Slot::Index,
+            "nearindex" => Slot::NearIndex,
             "float" => Slot::Float,
             "ttl" => Slot::Ttl,
             "ttlms" => Slot::TtlMs,
@@ -126,7 +129,7 @@ const BORDERS: [&str; 22] = [
 /// Numbers that are none, as replacements: none of them is a small positive number, which could
 /// become a short time to live or a long wait.
 const NOT_NUMBERS: [&str; 14] = [
-    "", " ", "abc", "+1", "01", " 1", "1 ", "-0", "0x10", "1.5", "nan", "--", "-9223372036854775808",
+    "", " ", "abc", "+1", "01", " 1", "1 ", "-0", "0x10", "1.5", "nan", "--", "-9223372036854775809",
     "9223372036854775808",
 ];
 
@@ -195,6 +198,8 @@ impl Vocabulary {
             Slot::Int => self.int(),
             Slot::Count => self.count(),
             Slot::Index => self.index(),
+            Slot::NearIndex if self.chance(5) => self.pick(&NOT_NUMBERS),
+            Slot::NearIndex => self.random.i64(-8..12).to_string().into_bytes(),
             Slot::Float => self.float(),
             Slot::Ttl => self.time(1_000, &["0", "-1", "-100"], "9223372036854775807"),
             Slot::TtlMs => self.time(1_000_000, &["0", "-1", "-100"], "9223372036854775807"),
