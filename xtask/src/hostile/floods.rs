@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use testkit::{Client, Reply, process, wait_until};
+use testkit::{Client, process, wait_until};
 
 use super::bystander::Bystander;
 use super::{Context, ensure_alive, mebibytes};
@@ -85,7 +85,10 @@ pub(super) fn unauthenticated(context: &Context<'_>) -> Result<String> {
         let _ = client.send_raw(frame);
         let (got, closed) = client.read_to_end(Duration::from_millis(200));
         ensure!(index > 2 || closed, "frame {index} leaves the connection open");
-        worst = worst.max(got.len() as f64 / frame.len() as f64);
+        // A refusal that closes comes once for a connection, whose opening cost more than that.
+        if !closed {
+            worst = worst.max(got.len() as f64 / frame.len() as f64);
+        }
     }
     ensure!(worst <= 10.0, "{worst:.1} bytes of reply for each byte sent");
     ensure_alive(&mut server)?;
@@ -150,8 +153,7 @@ pub(super) fn limits(context: &Context<'_>) -> Result<String> {
         "--timeout",
         "1",
     ])?;
-    let mut admin = server.client();
-    admin.call(&["SET", "big", &"x".repeat(1 << 20)])?;
+    server.client().call(&["SET", "big", &"x".repeat(900_000)])?;
     let before = process::resident_bytes(server.pid())?;
     process::reset_peak(server.pid())?;
     let mut cut = Vec::new();
@@ -165,14 +167,15 @@ pub(super) fn limits(context: &Context<'_>) -> Result<String> {
     let flood = b"GET big\r\n".repeat(40);
     let failed = output.send_raw(&flood).is_err();
     std::thread::sleep(Duration::from_millis(600));
-    cut.push(("unread replies over 8 MB", failed || gone(&mut admin, &mut output)));
+    cut.push(("unread replies over 8 MB", failed || gone(&mut output)));
 
     let mut listener = server.client();
     listener.run("SUBSCRIBE c");
-    for _ in 0..12 {
-        admin.call(&["PUBLISH", "c", &"x".repeat(1 << 20)])?;
+    let mut publisher = server.client();
+    for _ in 0..30 {
+        publisher.call(&["PUBLISH", "c", &"x".repeat(900_000)])?;
     }
-    cut.push(("unread messages over 8 MB", gone(&mut admin, &mut listener)));
+    cut.push(("unread messages over 8 MB", gone(&mut listener)));
 
     let mut idle = server.client();
     idle.run("PING");
@@ -197,9 +200,7 @@ pub(super) fn limits(context: &Context<'_>) -> Result<String> {
     Ok(format!("{} limits hold, {evicted} clients evicted, peak +{grown:.1} MiB", cut.len()))
 }
 
-/// Whether the other end closed a connection whose replies we do not want to read in full.
-fn gone(admin: &mut Client, client: &mut Client) -> bool {
-    let killed: bool = matches!(admin.run("PING"), Reply::Simple(_));
-    let (_, closed) = client.read_to_end(Duration::from_millis(500));
-    killed && closed
+/// Whether the other end closed, after what it had already sent.
+fn gone(client: &mut Client) -> bool {
+    client.read_to_end(Duration::from_millis(500)).1
 }

@@ -305,8 +305,13 @@ impl<'a> Run<'a> {
     }
 
     fn ask(&mut self, side: usize, connection: usize, index: usize, args: &[Vec<u8>]) -> Checked<Reply> {
-        let reply = self.clients[side][connection].call(args);
-        reply.map_err(|error| Box::new(io_failure(side, index, args, &error)))
+        let sent = self.clients[side][connection].send(args);
+        sent.map_err(|error| Box::new(io_failure(side, index, args, &error)))?;
+        if connection == CONTROL {
+            let reply = self.clients[side][connection].read();
+            return reply.map_err(|error| Box::new(io_failure(side, index, args, &error)));
+        }
+        self.next(side, connection, index, args)
     }
 
     /// Compares two replies, and follows the state that they reveal.
@@ -341,14 +346,14 @@ impl<'a> Run<'a> {
         if let Err(problem) = compare(rule, subject, peer) {
             return self.excuse(index, args, subject, peer, &problem);
         }
-        if subject.is_error() || in_multi || self.is_listening(connection) {
+        if subject.is_error() || in_multi {
             return Ok(());
         }
         match rule {
             Rule::Random(probe) => self.probe(connection, index, args, probe, subject),
             Rule::Pop => self.repair_pop(connection, index, args, subject, peer),
             Rule::Scan => self.scan(connection, index, args, subject, peer),
-            Rule::Dump => self.cross_restore(connection, index, args, subject, peer),
+            Rule::Dump if !self.is_listening(connection) => self.cross_restore(connection, index, args, subject, peer),
             _ => Ok(()),
         }
     }

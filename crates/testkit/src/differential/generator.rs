@@ -1,7 +1,7 @@
 //! Random episodes: a few hundred commands on two connections, from an empty keyspace.
 
 use super::grammar::Shape;
-use super::rules::{leaves_state_open, may_wait, rule_of, subscribes, Rule};
+use super::rules::{Rule, asks_lex_order_of_scores, leaves_state_open, may_wait, rule_of, subscribes};
 use super::shapes::{BLOCKING, PUBSUB, SHAPES};
 use super::vocabulary::{FAMILIES, Vocabulary};
 
@@ -109,7 +109,8 @@ impl Generator {
                 let waits = may_wait(&args);
                 vocabulary.damage(&mut args, waits);
             }
-            if !args.is_empty() && !subscribes(&args) && !leaves_state_open(&args) && !waits_long(&args) {
+            let is_open = args.is_empty() || leaves_state_open(&args) || asks_lex_order_of_scores(&args);
+            if !is_open && !subscribes(&args) && !waits_long(&args) {
                 return args;
             }
         }

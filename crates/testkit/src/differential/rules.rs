@@ -105,6 +105,15 @@ pub fn leaves_state_open(args: &[Vec<u8>]) -> bool {
         && has("BY")
 }
 
+/// Whether the command asks for an order by member of a sorted set that may hold several
+/// scores: what comes then depends on how the skip list happens to be linked.
+pub fn asks_lex_order_of_scores(args: &[Vec<u8>]) -> bool {
+    let is_lex = |arg: &Vec<u8>| arg.to_ascii_uppercase().windows(3).any(|part| part == b"LEX");
+    let by_name = args.first().is_some_and(is_lex);
+    let by_option = args.iter().any(|arg| arg.eq_ignore_ascii_case(b"BYLEX"));
+    (by_name || by_option) && !args.iter().skip(1).take(2).any(|key| key.starts_with(b"lex"))
+}
+
 /// Whether the command may wait for others.
 pub fn may_wait(args: &[Vec<u8>]) -> bool {
     let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();

@@ -11,6 +11,8 @@ pub enum Slot {
     Key,
     /// A key of any family.
     AnyKey,
+    /// A key of a sorted set whose scores are all equal.
+    LexKey,
     /// A count of keys, then those keys; the count is wrong now and then.
     Keys,
     /// A string value.
@@ -79,6 +81,7 @@ impl Slot {
         Some(match name {
             "key" => Slot::Key,
             "anykey" => Slot::AnyKey,
+            "lexkey" => Slot::LexKey,
             "keys" => Slot::Keys,
             "value" => Slot::Value,
             "short" => Slot::Short,
@@ -193,6 +196,7 @@ impl Vocabulary {
         match slot {
             Slot::Key | Slot::Keys => self.key(),
             Slot::AnyKey => self.any_key(),
+            Slot::LexKey => self.pick(&["lex0", "lex1"]),
             Slot::Value => self.value(),
             Slot::Short => self.short(),
             Slot::Int => self.int(),
