@@ -113,7 +113,7 @@ fn as_redis() {
 fn as_redis_with_tables_alone() {
     let mut bench = Bench::new();
     bench.settings.set = keyspace::set::Limits { max_intset_entries: 0, max_listpack_entries: 0, max_listpack_value: 64 };
-    let lines: Vec<String> = lines().lines().map(|line| format!("~{}", line.trim_start_matches('~'))).collect();
+    let lines: Vec<String> = lines().lines().filter(|line| !line.starts_with('#')).map(|line| format!("~{}", line.trim_start_matches('~'))).collect();
     let extra = ["--set-max-intset-entries", "0", "--set-max-listpack-entries", "0"];
     differential_with(&mut bench, &extra, &lines.join("\n"));
 }
