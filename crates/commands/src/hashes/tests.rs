@@ -85,6 +85,8 @@ fn as_redis() {
 fn as_redis_with_tables_alone() {
     let mut bench = Bench::new();
     bench.settings.hash = keyspace::hash::Limits { max_listpack_entries: 0, max_listpack_value: 64 };
-    let lines: Vec<String> = LINES.lines().filter(|line| !line.starts_with('#')).map(|line| format!("~{}", line.trim_start_matches('~'))).collect();
+    // How many fields one HSCAN visits depends on the table.
+    let is_comparable = |line: &&str| !line.starts_with('#') && !line.contains("SCAN h ");
+    let lines: Vec<String> = LINES.lines().filter(is_comparable).map(|line| format!("~{}", line.trim_start_matches('~'))).collect();
     differential_with(&mut bench, &["--hash-max-listpack-entries", "0"], &lines.join("\n"));
 }
