@@ -22,6 +22,9 @@ pub mod sort;
 pub mod strings;
 pub mod zsets;
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 pub use ctx::{Block, Ctx, Settings};
 pub use dispatch::{Cost, Handler, cost, handler};
 pub use error::{CmdError, CmdResult};
