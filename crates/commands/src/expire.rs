@@ -120,7 +120,8 @@ fn ttl(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CmdResult {
         Some(None) => -1,
         Some(Some(at_ms)) => {
             let ms = if time.absolute { at_ms } else { (at_ms - now_ms).max(0) };
-            if time.seconds { ms.saturating_add(500) / 1000 } else { ms }
+            // Unsigned, as the last milliseconds of time round up too.
+            if time.seconds { i64::try_from((ms.unsigned_abs() + 500) / 1000).unwrap_or(i64::MAX) } else { ms }
         }
     };
     ctx.out.int(reply);

@@ -98,7 +98,9 @@ fn rename(ctx: &mut Ctx<'_>, args: Args<'_>, only_if_free: bool) -> CmdResult {
         ctx.db.remove(target);
         if let Some((value, expiry)) = ctx.db.take(source) {
             ctx.db.insert(target, value, expiry);
-            ctx.db.entry_mut(target).map(|entry| entry.set_access(access));
+            if let Some(entry) = ctx.db.entry_mut(target) {
+                entry.set_access(access);
+            }
         }
         ctx.db.changed(NotifyClass::GENERIC, "rename_from", source);
         ctx.db.signal(target);

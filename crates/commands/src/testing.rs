@@ -243,12 +243,10 @@ impl Oracle {
             stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
             Some(stream)
         };
-        let Some(stream) = (0..200).find_map(|_| {
+        let stream = (0..200).find_map(|_| {
             std::thread::sleep(Duration::from_millis(25));
             connect()
-        }) else {
-            return None;
-        };
+        })?;
         let events = connect()?;
         let mut oracle = Oracle { child, stream, events, buffer: Vec::new(), event_buffer: Vec::new(), version: (0, 0), last: [0; 3] };
         let info = String::from_utf8_lossy(&oracle.ask(&[b"INFO", b"server"])).into_owned();

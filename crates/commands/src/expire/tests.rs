@@ -112,7 +112,7 @@ fn expiry_as_a_real_server() {
         !RPUSH list a
         PEXPIRE list 100000
         TTL list
-        OBJECT ENCODING list
+        7.2 OBJECT ENCODING list
         ",
     );
 }
