@@ -30,6 +30,7 @@ pub mod reclaim;
 pub mod set;
 pub mod slot;
 pub mod string;
+mod sync;
 pub mod table;
 pub mod tagged;
 pub mod value;
