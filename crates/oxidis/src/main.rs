@@ -40,8 +40,7 @@ fn main() -> ExitCode {
     let called = if linked.is_some() { name } else { format!("{name} {tool}") };
     let code = match tool.as_str() {
         "server" => server::run(&called, &rest),
-        "benchmark" => benchmark::run(&called, &rest),
-        "cli" => cli::run(&called, &rest),
+        "benchmark" => return benchmark::run(&rest, &called),
         "--version" | "-v" | "version" => {
             println!("oxidis {}", env!("CARGO_PKG_VERSION"));
             0
