@@ -32,6 +32,7 @@ pub mod set;
 pub mod size;
 pub mod slot;
 pub mod string;
+mod sync;
 pub mod table;
 pub mod tagged;
 pub mod value;
