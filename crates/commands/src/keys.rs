@@ -1,6 +1,6 @@
 //! Commands on keys of any type.
 //!
-//! [`object`] tells of entries, [`dump`] copies them as bytes, [`debug`] and [`digest`] are the parts of DEBUG that look
+//! `object` tells of entries, `dump` copies them as bytes, [`debug`] and [`digest`] are the parts of DEBUG that look
 //! at keys, for the server to call.
 
 pub mod debug;

@@ -1,6 +1,6 @@
 //! Commands on strings.
 //!
-//! Reading is here; [`set`] stores whole values, [`change`] alters them in place, [`lcs`] compares two.
+//! Reading is here; `set` stores whole values, `change` alters them in place, `lcs` compares two.
 //!
 //! A string's encoding (OBJECT ENCODING) follows Redis: what is stored whole is `int` when canonical, else `embstr` up to
 //! 44 bytes, else `raw`; what was changed in place is `raw`; INCR leaves `int`, INCRBYFLOAT never does.
