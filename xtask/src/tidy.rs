@@ -45,7 +45,6 @@ const UNSAFE_MODULES: &[(&str, &str)] = &[
     ("crates/server/src/", "allocator figures, signal handlers"),
     ("crates/testkit/src/process.rs", "kill and sched_setaffinity"),
     ("crates/oxidis/src/", "the global allocator"),
-    ("xtask/src/bench/floor.rs", "bare epoll"),
 ];
 /// Lines within unsafe blocks: this many, or this share of all lines, whichever is more.
 const UNSAFE_LINES_MAX: usize = 300;
