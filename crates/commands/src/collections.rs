@@ -121,9 +121,8 @@ impl RandomCount {
     /// # Errors
     /// Not an integer, or −2⁶³, which has no absolute value.
     pub(crate) fn parse(argument: &[u8]) -> Result<Self, CmdError> {
-        const OUT_OF_RANGE: CmdError = CmdError::new(
-            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
-        );
+        const OUT_OF_RANGE: CmdError =
+            CmdError::new("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
         let number = options::int(argument)?;
         if number == i64::MIN {
             return Err(OUT_OF_RANGE);
@@ -138,7 +137,8 @@ impl RandomCount {
     /// Such a count.
     pub(crate) fn check_pairs(self) -> Result<(), CmdError> {
         let (RandomCount::Distinct(count) | RandomCount::Repeats(count)) = self;
-        if count > i64::MAX as usize / 2 { Err(CmdError::new("ERR value is out of range")) } else { Ok(()) }
+        let is_small = i64::try_from(count).is_ok_and(|count| count <= i64::MAX / 2);
+        if is_small { Ok(()) } else { Err(CmdError::new("ERR value is out of range")) }
     }
 
     /// How many elements that gives from a container of `len`.
@@ -149,6 +149,26 @@ impl RandomCount {
             RandomCount::Repeats(_) => 0,
         }
     }
+}
+
+/// Writes `count` random elements, drawn with repeats, in batches: `draw` writes as many as it is asked for.
+///
+/// The count is the client's and may be anything, so nothing is sized by it, and a reply that memory cannot hold is
+/// refused. Redis draws as many at once.
+///
+/// # Errors
+/// No memory for the reply.
+pub(crate) fn draw_in_batches(out: &mut Reply, count: usize, mut draw: impl FnMut(&mut Reply, usize)) -> CmdResult {
+    const BATCH: usize = 1000;
+    const NO_MEMORY: CmdError = CmdError::new("ERR not enough memory for the reply");
+    let mut left = count;
+    while left > 0 {
+        let batch = left.min(BATCH);
+        out.buf.try_reserve(batch * 16).map_err(|_| NO_MEMORY)?;
+        draw(out, batch);
+        left -= batch;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::collections::{self, RandomCount, ScanOptions, write_elem};
+use crate::collections::{self, RandomCount, ScanOptions, draw_in_batches, write_elem};
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
 use crate::error::{CmdError, CmdResult, NOT_A_FLOAT, SYNTAX};
@@ -358,8 +358,7 @@ fn hrandfield(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let replies = count.of(hash.len());
     let is_flat = with_values && !ctx.out.is_resp3();
     ctx.out.array(if is_flat { replies * 2 } else { replies });
-    let out = &mut *ctx.out;
-    let visit = |field: Elem<'_>, value: Elem<'_>| {
+    let write = |out: &mut Reply, field: Elem<'_>, value: Elem<'_>| {
         if with_values && !is_flat {
             out.array(2);
         }
@@ -371,9 +370,11 @@ fn hrandfield(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let mut rng = fastrand::Rng::new();
     match count {
         RandomCount::Distinct(count) => {
-            hash.random_distinct(&mut rng, count, visit);
+            hash.random_distinct(&mut rng, count, |field, value| write(ctx.out, field, value));
+            Ok(())
         }
-        RandomCount::Repeats(count) => hash.random_with_repeats(&mut rng, count, visit),
+        RandomCount::Repeats(count) => draw_in_batches(ctx.out, count, |out, batch| {
+            hash.random_with_repeats(&mut rng, batch, |field, value| write(out, field, value));
+        }),
     }
-    Ok(())
 }

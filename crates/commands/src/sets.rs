@@ -14,6 +14,7 @@ use crate::collections::{self, RandomCount, ScanOptions, write_elem};
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
 use crate::error::CmdResult;
+use crate::options;
 use crate::table::CommandId;
 use keyspace::{NotifyClass, Set, Value, ValueRef};
 use resp::Args;
@@ -77,10 +78,9 @@ fn cost_of_scan(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
     }
 }
 
-/// What is popped, and what has to move when little stays: see [`Set::pop_many`].
 fn cost_of_pop(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
-    match args.get(2) {
-        Some(_) => cost_of_random(ctx, args),
+    match args.get(2).and_then(|count| options::non_negative(count).ok()) {
+        Some(count) => count.min(len_of(ctx, args.at(1))),
         None => 1,
     }
 }

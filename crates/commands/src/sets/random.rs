@@ -1,7 +1,7 @@
 //! Random members: SPOP and SRANDMEMBER.
 
 use super::algebra;
-use crate::collections::{RandomCount, write_elem};
+use crate::collections::{RandomCount, draw_in_batches, write_elem};
 use crate::ctx::Ctx;
 use crate::error::{CmdResult, SYNTAX};
 use crate::options;
@@ -97,10 +97,10 @@ pub(super) fn srandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     match count {
         RandomCount::Distinct(count) => {
             set.random_distinct(&mut rng, count, |member| write_elem(ctx.out, member));
+            Ok(())
         }
-        RandomCount::Repeats(count) => {
-            set.random_with_repeats(&mut rng, count, |member| write_elem(ctx.out, member));
-        }
+        RandomCount::Repeats(count) => draw_in_batches(ctx.out, count, |out, batch| {
+            set.random_with_repeats(&mut rng, batch, |member| write_elem(out, member));
+        }),
     }
-    Ok(())
 }

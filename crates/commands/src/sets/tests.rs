@@ -26,7 +26,8 @@ fn is_runnable(line: &str) -> bool {
 /// The lines to compare; `free_order`: no order of members is compared.
 fn lines(free_order: bool) -> String {
     let lines = LINES.lines().filter(|line| !line.starts_with('#') && is_runnable(line));
-    let mark = |line: &str| if free_order && !line.starts_with(['7', '~']) { format!("~{line}") } else { line.to_string() };
+    let mark =
+        |line: &str| if free_order && !line.starts_with(['7', '~']) { format!("~{line}") } else { line.to_string() };
     lines.map(mark).collect::<Vec<_>>().join("\n")
 }
 
@@ -154,7 +155,8 @@ fn encodings_as_redis() {
 #[test]
 fn as_redis_with_tables_alone() {
     let mut bench = Bench::new();
-    bench.settings.set = keyspace::set::Limits { max_intset_entries: 0, max_listpack_entries: 0, max_listpack_value: 64 };
+    bench.settings.set =
+        keyspace::set::Limits { max_intset_entries: 0, max_listpack_entries: 0, max_listpack_value: 64 };
     // How many members one SSCAN visits depends on the table.
     let lines = lines(true);
     let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("SCAN")).collect();
