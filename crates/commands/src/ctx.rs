@@ -18,8 +18,6 @@ pub struct Settings {
     pub max_bulk: usize,
     /// `maxmemory-policy`.
     pub policy: keyspace::eviction::Policy,
-    /// `sanitize-dump-payload` asks for deep checks (ours always do; kept for CONFIG GET).
-    pub active_expire: bool,
 }
 
 /// What a blocking command asks for when it found nothing.

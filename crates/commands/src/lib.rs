@@ -8,6 +8,7 @@
 
 pub mod ctx;
 pub mod dispatch;
+pub(crate) mod collections;
 pub mod error;
 pub mod options;
 pub mod table;
@@ -28,3 +29,4 @@ pub(crate) mod testing;
 pub use ctx::{Block, Ctx, Settings};
 pub use dispatch::{Cost, Handler, cost, handler};
 pub use error::{CmdError, CmdResult};
+pub use table::CommandId;

@@ -36,7 +36,6 @@ pub(crate) fn settings() -> Settings {
         list: keyspace::list::ListLimits::default(),
         max_bulk: 512 << 20,
         policy: Policy::NoEviction,
-        active_expire: true,
     }
 }
 

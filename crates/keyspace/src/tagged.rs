@@ -117,8 +117,15 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
     }
 
     fn pack(raw: NonNull<u8>, tag: usize) -> Self {
-        assert_eq!(raw.addr().get() & TAG_MASK, 0, "a pointer to tag has free low bits");
-        Self { raw: raw.map_addr(|addr| addr | tag), marker: PhantomData }
+        assert_eq!(
+            raw.addr().get() & TAG_MASK,
+            0,
+            "a pointer to tag has free low bits"
+        );
+        Self {
+            raw: raw.map_addr(|addr| addr | tag),
+            marker: PhantomData,
+        }
     }
 
     /// A view of what is held.
@@ -132,7 +139,10 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
             _ => {
                 // SAFETY: with tag 2 this owns a `C`; the guard never drops its copy.
                 let owner = unsafe { C::from_thin(untagged(self.raw)) };
-                Choice::Third(Guard { owner: ManuallyDrop::new(owner), marker: PhantomData })
+                Choice::Third(Guard {
+                    owner: ManuallyDrop::new(owner),
+                    marker: PhantomData,
+                })
             }
         }
     }
@@ -145,7 +155,10 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
             TAG_THIN => Choice::Thin(unsafe { NonNull::from(self).cast::<A>().as_mut() }),
             // SAFETY: as in `get`, and `self` is borrowed mutably.
             TAG_BOXED => Choice::Boxed(unsafe { untagged(self.raw).cast::<B>().as_mut() }),
-            _ => Choice::Third(ThirdMut { home: &mut self.raw, marker: PhantomData }),
+            _ => Choice::Third(ThirdMut {
+                home: &mut self.raw,
+                marker: PhantomData,
+            }),
         }
     }
 
@@ -166,7 +179,10 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
     /// # Safety
     /// `raw` came from `into_raw` of the same type, and nothing else owns it.
     pub(crate) unsafe fn from_raw(raw: NonNull<u8>) -> Self {
-        Self { raw, marker: PhantomData }
+        Self {
+            raw,
+            marker: PhantomData,
+        }
     }
 
     /// # Safety
@@ -175,8 +191,11 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
         match self.tag() {
             // SAFETY: with tag 0 the word came from `A::into_thin`; taken once, by the caller.
             TAG_THIN => Choice::Thin(unsafe { A::from_thin(self.raw) }),
-            // SAFETY: with tag 1 it came from a leaked box; taken once, by the caller.
-            TAG_BOXED => Choice::Boxed(unsafe { Box::from_raw(untagged(self.raw).cast::<B>().as_ptr()) }),
+            TAG_BOXED => {
+                // SAFETY: with tag 1 it came from a leaked box; taken once, by the caller.
+                let owner = unsafe { Box::from_raw(untagged(self.raw).cast::<B>().as_ptr()) };
+                Choice::Boxed(owner)
+            }
             // SAFETY: with tag 2 it came from `C::into_thin`; taken once, by the caller.
             _ => Choice::Third(unsafe { C::from_thin(untagged(self.raw)) }),
         }
@@ -249,7 +268,10 @@ impl<C: Thin> ThirdMut<'_, C> {
         }
         // SAFETY: with tag 2 the home owns a `C`; the guard puts it back even if `change` panics.
         let owner = ManuallyDrop::new(unsafe { C::from_thin(untagged(*self.home)) });
-        let mut guard = PutBack { owner, home: self.home };
+        let mut guard = PutBack {
+            owner,
+            home: self.home,
+        };
         change(&mut guard.owner)
     }
 }

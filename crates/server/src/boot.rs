@@ -1,7 +1,8 @@
 //! From the command line to running workers, and down again.
 
 use crate::config::{self, Config, Invocation, Startup};
-use crate::process::{banner, crash, daemon, limits, listen, log, signals, supervise, system, title};
+use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
+use crate::log;
 use crate::process::log::Level;
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
@@ -60,7 +61,7 @@ fn test_memory(mebibytes: u64) -> i32 {
 
 fn serve(program: &str, startup: Startup) -> i32 {
     let Startup { mut config, config_file, had_arguments, renamed_commands, users, notices } = startup;
-    log::configure(&config);
+    crate::process::log::configure(&config);
     crash::install();
     crash::set_enabled(config.crash_log_enabled);
     system::warn_about_memory(&config);

@@ -3,8 +3,12 @@
 use crate::config::{BufferLimit, ClientClass};
 use crate::session::{Session, State};
 use crate::worker::Worker;
+use commands::table::{CommandSpec, Flags};
 use net::{ConnId, Conns, Peer};
+use resp::Args;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Output that a client may have waiting before it has authenticated.
 const UNAUTHENTICATED_OUTPUT_BYTES: usize = 1024;
@@ -91,7 +95,109 @@ fn cut(worker: &mut Worker, _id: ConnId, session: &Session, pending_bytes: usize
     );
 }
 
+/// One client as CLIENT LIST and CLIENT KILL see it, taken by its worker.
+#[derive(Clone, Debug)]
+pub struct ClientLine {
+    /// Number of the client.
+    pub id: u64,
+    /// Its worker.
+    pub worker: u16,
+    /// Its connection there.
+    pub conn: ConnId,
+    /// Address of the peer.
+    pub address: String,
+    /// Our address.
+    pub local_address: String,
+    /// Descriptor.
+    pub fd: i32,
+    /// CLIENT SETNAME.
+    pub name: Vec<u8>,
+    /// Unix seconds of the connect.
+    pub connected_s: u32,
+    /// Unix seconds of the last command.
+    pub last_active_s: u32,
+    /// State bits.
+    pub state: State,
+    /// Database.
+    pub db: u32,
+    /// Channels, patterns, shard channels.
+    pub subscriptions: (usize, usize, usize),
+    /// Queued commands of MULTI, if one is open.
+    pub multi: Option<usize>,
+    /// Bytes of queued commands.
+    pub multi_bytes: usize,
+    /// Watched keys.
+    pub watch: usize,
+    /// Bytes of input kept.
+    pub input_bytes: usize,
+    /// Bytes of output kept.
+    pub output_bytes: usize,
+    /// All memory of the connection.
+    pub total_bytes: usize,
+    /// Last command.
+    pub last_command: Option<commands::CommandId>,
+    /// RESP version.
+    pub resp: u8,
+    /// CLIENT SETINFO LIB-NAME.
+    pub lib_name: Vec<u8>,
+    /// CLIENT SETINFO LIB-VER.
+    pub lib_version: Vec<u8>,
+    /// It came by the Unix socket.
+    pub is_unix: bool,
+}
+
 impl Worker {
+    /// MONITOR: shows a command to all who watch, secrets hidden.
+    pub(crate) fn feed_monitors(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>) {
+        if self.shared.monitors.load(Ordering::Relaxed) == 0 || spec.flags.contains(Flags::SKIP_MONITOR) {
+            return;
+        }
+        let words = crate::redact::arguments(spec, args.iter().map(<[u8]>::to_vec).collect());
+        let (seconds, micros) = (self.now_ms / 1000, (self.now_ms % 1000) * 1000);
+        let address = session.address.map(|address| address.to_string()).unwrap_or_else(|| "unix:".to_owned());
+        let mut line = format!("+{seconds}.{micros:06} [{} {address}]", session.db.0).into_bytes();
+        for word in &words {
+            line.push(b' ');
+            line.extend_from_slice(&resp::quote_repr(word));
+        }
+        line.extend_from_slice(b"\r\n");
+        let line: Arc<[u8]> = line.into();
+        let index = self.index;
+        for worker in 0..self.shared.workers() {
+            #[allow(clippy::cast_possible_truncation)]
+            let worker = worker as u16;
+            let line = line.clone();
+            if worker == index {
+                for conn in &self.monitors {
+                    self.later.push(crate::worker::Later::Write(*conn, line.to_vec()));
+                }
+            } else {
+                self.shared.post(
+                    worker,
+                    crate::worker::Message::Call(Box::new(move |worker, conns| {
+                        for conn in worker.monitors.clone() {
+                            conns.write(conn, &line);
+                        }
+                    })),
+                );
+            }
+        }
+    }
+
+    /// Ends a client's MONITOR.
+    pub(crate) fn stop_monitoring(&mut self, id: ConnId) {
+        self.monitors.retain(|other| *other != id);
+        self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Counts and logs bytes that are no request.
+    #[cold]
+    pub(crate) fn note_protocol_error(&mut self, session: &Session, error: &resp::ProtocolError) {
+        self.stats.errors.add(1);
+        self.shared.note_error("ERR");
+        crate::log!(crate::process::log::Level::Verbose, "Protocol error ({error}) from client id={}", session.id.0);
+    }
+
     /// Closes clients that are idle for `timeout` seconds or above a soft limit for too long, and those whose input
     /// passed the query buffer limit; a part of them at a time.
     pub(crate) fn sweep_clients(&mut self, conns: &mut Conns<Worker>) {

@@ -4,6 +4,7 @@
 //! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
 
 use crate::exec::route;
+use crate::process::log::Level;
 use crate::shared::Shared;
 use crate::ticks;
 use crate::worker::{Finished, Message};
@@ -82,7 +83,7 @@ fn start(shared: &Arc<Shared>) -> Sender<Job> {
         let (shared, receiver) = (shared.clone(), receiver.clone());
         let started = std::thread::Builder::new().name(format!("offload-{index}")).spawn(move || run(&shared, &receiver));
         if started.is_err() {
-            crate::process::log::warning(&format!("cannot start offload thread {index}: long commands share fewer threads"));
+            crate::log!(Level::Warning, "Cannot start offload thread {index}: long commands share fewer threads");
         }
     }
     sender

@@ -76,6 +76,8 @@ pub struct Session {
     pub connected_s: u32,
     /// Since when its output is above the soft limit, Unix seconds; 0: it is not.
     pub soft_limit_since_s: u32,
+    /// Address of the peer; `None` for the Unix socket.
+    pub address: Option<SocketAddr>,
     /// What most clients never have.
     pub extra: Option<Box<Extra>>,
 }
@@ -136,7 +138,7 @@ pub struct Blocked {
 
 impl Session {
     /// A client that has just connected.
-    pub fn new(id: ClientId, now_s: u32, authenticated: bool) -> Session {
+    pub fn new(id: ClientId, now_s: u32, authenticated: bool, address: Option<SocketAddr>) -> Session {
         let mut state = State::default();
         if !authenticated {
             state.insert(State::UNAUTHENTICATED);
@@ -151,6 +153,7 @@ impl Session {
             last_active_s: now_s,
             connected_s: now_s,
             soft_limit_since_s: 0,
+            address,
             extra: None,
         }
     }

@@ -57,7 +57,7 @@ pub fn wanted_notifications(config: &Config) -> NotifyClass {
         (EventClasses::LIST, NotifyClass::LIST),
         (EventClasses::SET, NotifyClass::SET),
         (EventClasses::HASH, NotifyClass::HASH),
-        (EventClasses::ZSET, NotifyClass::ZSET),
+        (EventClasses::SORTED_SET, NotifyClass::ZSET),
         (EventClasses::EXPIRED, NotifyClass::EXPIRED),
         (EventClasses::EVICTED, NotifyClass::EVICTED),
         (EventClasses::STREAM, NotifyClass::STREAM),

@@ -177,7 +177,7 @@ impl Shared {
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             listeners: Mutex::default(),
-            quicklist_packed_threshold: AtomicUsize::new(keyspace::list::DEFAULT_PACKED_THRESHOLD),
+            quicklist_packed_threshold: AtomicUsize::new(keyspace::list::ListLimits::default().packed_threshold),
             stopping: AtomicBool::new(false),
             exit_code: AtomicU32::new(0),
             renamed: renames(renamed),

@@ -203,6 +203,18 @@ impl Worker {
         })
     }
 
+    /// Writes messages to the client that is being served at once: those it publishes to itself.
+    pub(crate) fn deliver_to_self(&mut self, id: ConnId, session: &Session) {
+        for item in &mut self.later {
+            let Later::Deliver(delivery) = item else { continue };
+            if let Some(at) = delivery.conns.iter().position(|conn| *conn == id) {
+                delivery.conns.remove(at);
+                write_delivery(&mut self.reply, delivery);
+            }
+        }
+        debug_assert!(session.proto == Proto::Resp3);
+    }
+
     fn deliver(&mut self, conns: &mut Conns<Worker>, delivery: &Delivery) {
         let mut resp2: Option<Vec<u8>> = None;
         let mut resp3: Option<Vec<u8>> = None;
@@ -214,23 +226,7 @@ impl Worker {
             };
             let bytes = text.get_or_insert_with(|| {
                 let mut reply = Reply::with_buffer(Vec::new(), proto);
-                match (delivery.kind, &delivery.pattern) {
-                    (Kind::Pattern, Some(pattern)) => {
-                        reply.push(4);
-                        reply.bulk("pmessage");
-                        reply.bulk(pattern);
-                    }
-                    (Kind::Shard, _) => {
-                        reply.push(3);
-                        reply.bulk("smessage");
-                    }
-                    _ => {
-                        reply.push(3);
-                        reply.bulk("message");
-                    }
-                }
-                reply.bulk(&delivery.channel);
-                reply.bulk(&delivery.payload);
+                write_delivery(&mut reply, delivery);
                 reply.take()
             });
             conns.write(*conn, bytes);
@@ -304,7 +300,7 @@ impl Service for Worker {
         self.stats.clients.add(1);
         let id = ClientId(self.shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
         let authenticated = self.config.requirepass.is_empty();
-        Ok(Session::new(id, self.now_s, authenticated))
+        Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 
     fn data(&mut self, cx: &mut Context<Message>, id: ConnId, session: &mut Session, input: &[u8], out: &mut Vec<u8>) -> Flow {
@@ -361,6 +357,27 @@ impl Service for Worker {
     fn output_pending(&mut self, _cx: &mut Context<Message>, id: ConnId, session: &mut Session, pending_bytes: usize) -> bool {
         crate::clients::keep_with_output(self, id, session, pending_bytes)
     }
+}
+
+/// Writes a published message as its subscribers read it.
+fn write_delivery(reply: &mut Reply, delivery: &Delivery) {
+    match (delivery.kind, &delivery.pattern) {
+        (Kind::Pattern, Some(pattern)) => {
+            reply.push(4);
+            reply.bulk("pmessage");
+            reply.bulk(pattern);
+        }
+        (Kind::Shard, _) => {
+            reply.push(3);
+            reply.bulk("smessage");
+        }
+        _ => {
+            reply.push(3);
+            reply.bulk("message");
+        }
+    }
+    reply.bulk(&delivery.channel);
+    reply.bulk(&delivery.payload);
 }
 
 /// What a batch tells the loop.

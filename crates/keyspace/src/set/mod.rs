@@ -112,19 +112,25 @@ impl Set {
     /// An empty listpack.
     #[must_use]
     pub fn listpack() -> Self {
-        Self { body: Tagged::thin(Listpack::new()) }
+        Self {
+            body: Tagged::thin(Listpack::new()),
+        }
     }
 
     /// An empty table.
     #[must_use]
     pub fn table() -> Self {
-        Self { body: Tagged::boxed(Box::new(Table::new())) }
+        Self {
+            body: Tagged::boxed(Box::new(Table::new())),
+        }
     }
 
     /// A set of integers.
     #[must_use]
     pub fn from_intset(intset: Intset) -> Self {
-        Self { body: Tagged::third(intset) }
+        Self {
+            body: Tagged::third(intset),
+        }
     }
 
     /// A set of a listpack from outside.
@@ -135,7 +141,9 @@ impl Set {
         if has_duplicates(listpack.iter()) {
             return Err(DuplicateMember);
         }
-        Ok(Self { body: Tagged::thin(listpack) })
+        Ok(Self {
+            body: Tagged::thin(listpack),
+        })
     }
 
     /// Number of members.
@@ -214,7 +222,9 @@ impl Set {
         match self.body.get() {
             Choice::Thin(listpack) => listpack.find(member, 0).is_some(),
             Choice::Boxed(table) => table.contains(hash_key(member), member),
-            Choice::Third(intset) => num::parse_i64(member).is_some_and(|value| intset.contains(value)),
+            Choice::Third(intset) => {
+                num::parse_i64(member).is_some_and(|value| intset.contains(value))
+            }
         }
     }
 
@@ -342,7 +352,9 @@ impl Set {
         let is_over = match self.body.get() {
             Choice::Thin(listpack) => {
                 listpack.len() > limits.max_listpack_entries
-                    || listpack.iter().any(|member| member.len_as_text() > limits.max_listpack_value)
+                    || listpack
+                        .iter()
+                        .any(|member| member.len_as_text() > limits.max_listpack_value)
             }
             Choice::Boxed(_) => false,
             Choice::Third(intset) => intset.len() > max_intset_entries(limits),
@@ -367,7 +379,9 @@ impl Set {
     /// Intset and listpack are visited whole. A table gives SCAN's guarantee: see [`Table::scan`].
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Elem<'_>)) -> u64 {
         match self.body.get() {
-            Choice::Boxed(table) => table.scan(cursor, count, |member| visit(Elem::Bytes(member.text()))),
+            Choice::Boxed(table) => {
+                table.scan(cursor, count, |member| visit(Elem::Bytes(member.text())))
+            }
             _ => {
                 self.iter().for_each(visit);
                 0
@@ -382,7 +396,8 @@ impl Set {
             Choice::Thin(listpack) => listpack.allocated_bytes(),
             Choice::Boxed(table) => {
                 let samples = if samples == 0 { table.len() } else { samples };
-                size_of::<Table<Member>>() + table.memory_bytes_with(samples, Member::allocated_bytes)
+                size_of::<Table<Member>>()
+                    + table.memory_bytes_with(samples, Member::allocated_bytes)
             }
             Choice::Third(intset) => intset.allocated_bytes(),
         }
@@ -401,7 +416,8 @@ impl Set {
     #[must_use]
     pub unsafe fn from_raw(raw: NonNull<u8>) -> Self {
         // SAFETY: the caller's.
-        Self { body: unsafe { Tagged::from_raw(raw) } }
+        let body = unsafe { Tagged::from_raw(raw) };
+        Self { body }
     }
 
     /// Panics when an invariant does not hold: for tests and fuzzing.
@@ -417,7 +433,9 @@ impl Set {
     }
 
     fn add_to_intset(&mut self, value: i64, limits: &Limits) -> bool {
-        let Choice::Third(intset) = self.body.get_mut() else { return false };
+        let Choice::Third(intset) = self.body.get_mut() else {
+            return false;
+        };
         let (is_new, len) = intset.update(|intset| (intset.insert(value), intset.len()));
         if is_new && len > max_intset_entries(limits) {
             self.convert_to_table();
@@ -436,7 +454,9 @@ impl Set {
     /// Whether an intset and one more string of `added_len` bytes are within a listpack's limits.
     /// Redis: as if every integer were as long as the longest.
     fn intset_fits_listpack(&self, added_len: usize, limits: &Limits) -> bool {
-        let Some(intset) = self.as_intset() else { return false };
+        let Some(intset) = self.as_intset() else {
+            return false;
+        };
         let (mut longest, mut total) = (0, 0_usize);
         for value in [intset.min(), intset.max()].into_iter().flatten() {
             let mut text = [0; 24];

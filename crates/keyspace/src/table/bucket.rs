@@ -37,16 +37,16 @@ pub(super) struct Bucket<T> {
 }
 
 impl<T: Item> Bucket<T> {
-    /// The lane that holds `key`, which hashed to `fingerprint` and `position`.
+    /// The lane and the item of `key`, which hashed to `fingerprint` and `position`.
     #[inline]
-    pub(super) fn find(&self, fingerprint: u8, position: u16, key: &[u8]) -> Option<usize> {
+    pub(super) fn find(&self, fingerprint: u8, position: u16, key: &[u8]) -> Option<(usize, &T)> {
         for lane in self.matches(fingerprint) {
             let word = &self.words[lane];
             if position_of(*word) == position {
                 // SAFETY: a matching fingerprint is not 0, so the lane holds a live item.
                 let item: &T = unsafe { view(word) };
                 if item.key() == key {
-                    return Some(lane);
+                    return Some((lane, item));
                 }
             }
         }
@@ -102,9 +102,8 @@ impl<T: Item> Bucket<T> {
 
     /// Fingerprint of the item in `lane`, 0 when it is empty.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
     pub(super) fn fingerprint(&self, lane: usize) -> u8 {
-        (self.meta >> (lane * 8)) as u8
+        byte(self.meta, lane)
     }
 
     /// Whether `lane` holds an item.
@@ -155,15 +154,18 @@ impl<T: Item> Bucket<T> {
         }
     }
 
-    /// Puts a loose item into an empty lane and says which; gives it back when there is none.
+    /// The first empty lane.
     #[inline]
-    pub(super) fn put(&mut self, loose: Loose<T>) -> Result<usize, Loose<T>> {
-        let Some(lane) = Lanes(zero_bytes(self.meta)).next() else {
-            return Err(loose);
-        };
+    pub(super) fn vacant(&self) -> Option<usize> {
+        Lanes(zero_bytes(self.meta)).next()
+    }
+
+    /// Puts an item into an empty lane, as `vacant` names it.
+    #[inline]
+    pub(super) fn fill(&mut self, lane: usize, loose: Loose<T>) {
+        debug_assert!(!self.is_occupied(lane), "only an empty lane is filled");
         self.meta |= u64::from(loose.fingerprint) << (lane * 8);
-        self.words[lane] = loose.into_word();
-        Ok(lane)
+        self.words[lane] = loose.word;
     }
 
     /// Takes the item out of `lane`.
@@ -175,15 +177,40 @@ impl<T: Item> Bucket<T> {
         assert!(self.is_occupied(lane), "the lane holds an item");
         let fingerprint = self.fingerprint(lane);
         self.meta &= !(0xff << (lane * 8));
-        Loose { word: self.words[lane], fingerprint, marker: PhantomData }
+        Loose {
+            word: self.words[lane],
+            fingerprint,
+            marker: PhantomData,
+        }
     }
 
     /// Empties the bucket, its count of passers too, and hands out what it held.
     #[inline]
     pub(super) fn drain(&mut self) -> Drained<T> {
-        let drained = Drained { lanes: self.occupied(), meta: self.meta, words: self.words, marker: PhantomData };
+        let drained = Drained {
+            lanes: self.occupied(),
+            meta: self.meta,
+            words: self.words,
+            marker: PhantomData,
+        };
         self.meta = 0;
         drained
+    }
+
+    /// Empties the bucket, its count of passers too, and gives each item it held to `taker`.
+    #[inline]
+    pub(super) fn drain_into(&mut self, mut taker: impl FnMut(Loose<T>)) {
+        let meta = self.meta;
+        let lanes = self.occupied();
+        // First, so that a panic of the taker loses items but never leaves one with two owners.
+        self.meta = 0;
+        for lane in lanes {
+            taker(Loose {
+                word: self.words[lane],
+                fingerprint: byte(meta, lane),
+                marker: PhantomData,
+            });
+        }
     }
 
     /// Puts `item` in the place of the one in `lane`, which it returns. Both have the same key.
@@ -227,10 +254,14 @@ impl<T: Item> Bucket<T> {
     #[inline]
     pub(super) fn items_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let lanes = self.occupied();
-        self.words.iter_mut().enumerate().filter(move |(lane, _)| lanes.contains(*lane)).map(|(_, word)| {
-            // SAFETY: the lane is occupied, so its word is a live item.
-            unsafe { view_mut(word) }
-        })
+        self.words
+            .iter_mut()
+            .enumerate()
+            .filter(move |(lane, _)| lanes.contains(*lane))
+            .map(|(_, word)| {
+                // SAFETY: the lane is occupied, so its word is a live item.
+                unsafe { view_mut(word) }
+            })
     }
 }
 
@@ -248,7 +279,11 @@ impl<T: Item> Loose<T> {
     #[inline]
     pub(super) fn new(item: T, fingerprint: u8, position: u16) -> Self {
         debug_assert_ne!(fingerprint, 0);
-        Self { word: pack(item, position), fingerprint: fingerprint | u8::from(fingerprint == 0), marker: PhantomData }
+        Self {
+            word: pack(item, position),
+            fingerprint: fingerprint | u8::from(fingerprint == 0),
+            marker: PhantomData,
+        }
     }
 
     /// Its position bits.
@@ -260,7 +295,10 @@ impl<T: Item> Loose<T> {
     /// The same item with other position bits.
     #[inline]
     pub(super) fn at_position(self, position: u16) -> Self {
-        Self { word: self.word & WORD_MASK | u64::from(position) << POSITION_SHIFT, ..self }
+        Self {
+            word: self.word & WORD_MASK | u64::from(position) << POSITION_SHIFT,
+            ..self
+        }
     }
 
     /// The item itself, borrowed.
@@ -276,11 +314,6 @@ impl<T: Item> Loose<T> {
         // SAFETY: a loose item is a live item, owned by `self`.
         unsafe { T::from_raw(self.word & WORD_MASK) }
     }
-
-    #[inline]
-    fn into_word(self) -> u64 {
-        self.word
-    }
 }
 
 /// What [`Bucket::drain`] took out; drops what is not asked for.
@@ -295,10 +328,13 @@ impl<T: Item> Iterator for Drained<T> {
     type Item = Loose<T>;
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
     fn next(&mut self) -> Option<Loose<T>> {
         let lane = self.lanes.next()?;
-        Some(Loose { word: self.words[lane], fingerprint: (self.meta >> (lane * 8)) as u8, marker: PhantomData })
+        Some(Loose {
+            word: self.words[lane],
+            fingerprint: byte(self.meta, lane),
+            marker: PhantomData,
+        })
     }
 }
 
@@ -357,7 +393,10 @@ pub(super) struct BucketArray<T> {
 impl<T> BucketArray<T> {
     /// No buckets, no allocation.
     pub(super) fn empty() -> Self {
-        Self { raw: NonNull::<Bucket<T>>::dangling().cast(), marker: PhantomData }
+        Self {
+            raw: NonNull::<Bucket<T>>::dangling().cast(),
+            marker: PhantomData,
+        }
     }
 
     /// `count` empty buckets.
@@ -365,13 +404,24 @@ impl<T> BucketArray<T> {
         if count == 0 {
             return Self::empty();
         }
-        assert!(count <= MAX_COUNT, "a segment is split or bounded before this");
+        assert!(
+            count <= MAX_COUNT,
+            "a segment is split or bounded before this"
+        );
         let layout = Self::layout(count);
         // SAFETY: the layout's size is not 0.
         let fresh = unsafe { alloc::alloc_zeroed(layout) };
-        let Some(fresh) = NonNull::new(fresh) else { alloc::handle_alloc_error(layout) };
-        assert!(fresh.addr().get() >> POSITION_SHIFT == 0, "user space is 48 bits wide");
-        Self { raw: fresh.map_addr(|addr| addr | count << POSITION_SHIFT), marker: PhantomData }
+        let Some(fresh) = NonNull::new(fresh) else {
+            alloc::handle_alloc_error(layout)
+        };
+        assert!(
+            fresh.addr().get() >> POSITION_SHIFT == 0,
+            "user space is 48 bits wide"
+        );
+        Self {
+            raw: fresh.map_addr(|addr| addr | count << POSITION_SHIFT),
+            marker: PhantomData,
+        }
     }
 
     /// Number of buckets.
@@ -407,12 +457,20 @@ impl<T> BucketArray<T> {
 
     #[inline]
     fn start(&self) -> *mut Bucket<T> {
-        self.raw.as_ptr().map_addr(|addr| addr & ADDRESS_MASK).cast()
+        self.raw
+            .as_ptr()
+            .map_addr(|addr| addr & ADDRESS_MASK)
+            .cast()
     }
 
     fn layout(count: usize) -> Layout {
         // SAFETY: 64 is a power of two, and 65,535 × 64 does not overflow.
-        unsafe { Layout::from_size_align_unchecked(count * mem::size_of::<Bucket<T>>(), mem::align_of::<Bucket<T>>()) }
+        unsafe {
+            Layout::from_size_align_unchecked(
+                count * mem::size_of::<Bucket<T>>(),
+                mem::align_of::<Bucket<T>>(),
+            )
+        }
     }
 }
 
@@ -433,7 +491,10 @@ unsafe impl<T> Thin for BucketArray<T> {
     }
 
     unsafe fn from_thin(raw: NonNull<u8>) -> Self {
-        Self { raw, marker: PhantomData }
+        Self {
+            raw,
+            marker: PhantomData,
+        }
     }
 }
 
@@ -472,6 +533,13 @@ fn pack<T: Item>(item: T, position: u16) -> u64 {
 #[inline]
 fn position_of(word: u64) -> u16 {
     (word >> POSITION_SHIFT) as u16
+}
+
+/// Byte `lane` of a word.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
+fn byte(word: u64, lane: usize) -> u8 {
+    (word >> (lane * 8)) as u8
 }
 
 /// The high bit of each of the seven low bytes that are zero in `word`. Exact: no borrow runs on.

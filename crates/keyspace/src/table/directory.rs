@@ -55,7 +55,12 @@ impl<T: Item> Directory<T> {
         let widest = array.count().max(MAX_BUCKETS);
         Self {
             slots: vec![0],
-            segments: vec![Segment { array, len: narrow(len), prefix: 0, depth: Depth::ROOT }],
+            segments: vec![Segment {
+                array,
+                len: narrow(len),
+                prefix: 0,
+                depth: Depth::ROOT,
+            }],
             depth: Depth::ROOT,
             at_depth,
             widest,
@@ -100,7 +105,11 @@ impl<T: Item> Directory<T> {
         size_of::<Self>()
             + self.slots.capacity() * size_of::<u16>()
             + self.segments.capacity() * size_of::<Segment<T>>()
-            + self.segments.iter().map(|segment| segment.array.allocated_bytes()).sum::<usize>()
+            + self
+                .segments
+                .iter()
+                .map(|segment| segment.array.allocated_bytes())
+                .sum::<usize>()
     }
 
     /// Counts an item put into segment `index`.
@@ -159,8 +168,12 @@ impl<T: Item> Directory<T> {
             {
                 ahead.prefetch_all();
             }
-            for loose in segment.array.buckets_mut()[at].drain() {
-                let side = if depth.is_upper(loose.position()) { &mut upper } else { &mut lower };
+            segment.array.buckets_mut()[at].drain_into(|loose| {
+                let side = if depth.is_upper(loose.position()) {
+                    &mut upper
+                } else {
+                    &mut lower
+                };
                 let loose = if below.opens_window() {
                     let position = below.position(loose.item().hash());
                     loose.at_position(position)
@@ -168,12 +181,22 @@ impl<T: Item> Directory<T> {
                     loose
                 };
                 segment::place(side.buckets_mut(), below, loose);
-            }
+            });
         }
         let prefix = segment.prefix | 1 << (15 - depth.bits());
-        *segment = Segment { array: lower, len: narrow(lower_len), prefix: segment.prefix, depth: below };
+        *segment = Segment {
+            array: lower,
+            len: narrow(lower_len),
+            prefix: segment.prefix,
+            depth: below,
+        };
         let added = self.segments.len();
-        self.segments.push(Segment { array: upper, len: narrow(upper_len), prefix, depth: below });
+        self.segments.push(Segment {
+            array: upper,
+            len: narrow(upper_len),
+            prefix,
+            depth: below,
+        });
         self.name(added);
         self.at_depth[depth.bits() as usize] -= 1;
         self.at_depth[below.bits() as usize] += 2;
@@ -194,12 +217,19 @@ impl<T: Item> Directory<T> {
 
     /// The array of the only segment, if there is only one; the directory is to be dropped then.
     pub(super) fn take_single(&mut self) -> Option<BucketArray<T>> {
-        if self.segments.len() == 1 { self.segments.pop().map(|segment| segment.array) } else { None }
+        if self.segments.len() == 1 {
+            self.segments.pop().map(|segment| segment.array)
+        } else {
+            None
+        }
     }
 
     /// All arrays.
     pub(super) fn into_arrays(self) -> Vec<BucketArray<T>> {
-        self.segments.into_iter().map(|segment| segment.array).collect()
+        self.segments
+            .into_iter()
+            .map(|segment| segment.array)
+            .collect()
     }
 
     /// The segment that shares all but the last bit of the prefix, if it is as deep.
@@ -233,7 +263,12 @@ impl<T: Item> Directory<T> {
             });
         }
         let prefix = self.segments[one].prefix & self.segments[other].prefix;
-        self.segments[one] = Segment { array, len, prefix, depth: above };
+        self.segments[one] = Segment {
+            array,
+            len,
+            prefix,
+            depth: above,
+        };
         self.name(one);
         self.segments.swap_remove(other);
         if other < self.segments.len() {
@@ -256,7 +291,11 @@ impl<T: Item> Directory<T> {
         let first = usize::from(segment.prefix) >> (16 - self.depth.bits());
         let count = 1 << (self.depth.bits() - segment.depth.bits());
         let name = u16::try_from(index).unwrap_or(u16::MAX);
-        debug_assert_eq!(usize::from(name), index, "65,536 segments of depth 16 at most");
+        debug_assert_eq!(
+            usize::from(name),
+            index,
+            "65,536 segments of depth 16 at most"
+        );
         self.slots[first..first + count].fill(name);
     }
 
@@ -268,12 +307,21 @@ impl<T: Item> Directory<T> {
             assert!(segment.depth.bits() <= self.depth.bits());
             let of_slot = (slot as u64) << 1 << (63 - self.depth.bits());
             let mask = !(u64::MAX >> segment.depth.bits());
-            assert_eq!(of_slot & mask, u64::from(segment.prefix) << 48, "slot {slot}");
+            assert_eq!(
+                of_slot & mask,
+                u64::from(segment.prefix) << 48,
+                "slot {slot}"
+            );
         }
         let mut at_depth = [0; DEPTHS];
         for segment in &self.segments {
             at_depth[segment.depth.bits() as usize] += 1;
-            let held: usize = segment.array.buckets().iter().map(|bucket| bucket.occupied().count()).sum();
+            let held: usize = segment
+                .array
+                .buckets()
+                .iter()
+                .map(|bucket| bucket.occupied().count())
+                .sum();
             assert_eq!(held, segment.len as usize);
             assert!(segment.array.count() <= self.widest);
         }
@@ -284,13 +332,21 @@ impl<T: Item> Directory<T> {
 fn count_upper<T: Item>(segment: &Segment<T>) -> usize {
     let buckets = segment.array.buckets().iter();
     buckets
-        .map(|bucket| bucket.occupied().filter(|&lane| segment.depth.is_upper(bucket.position(lane))).count())
+        .map(|bucket| {
+            bucket
+                .occupied()
+                .filter(|&lane| segment.depth.is_upper(bucket.position(lane)))
+                .count()
+        })
         .sum()
 }
 
 /// A segment's count as it is kept.
 fn narrow(len: usize) -> u32 {
-    debug_assert!(u32::try_from(len).is_ok(), "a segment has at most 65,535 buckets");
+    debug_assert!(
+        u32::try_from(len).is_ok(),
+        "a segment has at most 65,535 buckets"
+    );
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
@@ -300,6 +356,6 @@ const MERGE_AT: u32 = 500;
 /// Depth 0 to 16.
 const DEPTHS: usize = 17;
 /// Buckets whose items are being loaded while those of the present one are read.
-const PREFETCH_AHEAD: usize = 2;
+const PREFETCH_AHEAD: usize = 4;
 
 const _: () = assert!(size_of::<Segment<u64>>() == 16);

@@ -86,7 +86,10 @@ impl<T: Item> Table<T> {
     /// An empty table.
     #[must_use]
     pub fn new() -> Self {
-        Self { root: Tagged::thin(BucketArray::empty()), len: 0 }
+        Self {
+            root: Tagged::thin(BucketArray::empty()),
+            len: 0,
+        }
     }
 
     /// Number of items.
@@ -117,10 +120,16 @@ impl<T: Item> Table<T> {
     #[inline]
     #[must_use]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<&T> {
-        let (array, depth) = self.locate(hash);
-        let buckets = array.buckets();
-        let spot = segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)?;
-        Some(buckets[spot.bucket].item(spot.lane))
+        // Each arm has a look-up of its own: the root's is shorter.
+        let found = match self.root.get() {
+            Choice::Thin(array) => find_in(array, Depth::ROOT, hash, key),
+            Choice::Boxed(directory) => {
+                let segment = directory.segment(directory.index(hash));
+                find_in(&segment.array, segment.depth, hash, key)
+            }
+            Choice::Third(never) => match *never {},
+        };
+        found.map(|(_, item)| item)
     }
 
     /// Whether `key` has an item.
@@ -232,7 +241,8 @@ impl<T: Item> Table<T> {
             for bucket in 0..array.count() {
                 for lane in array.buckets()[bucket].occupied() {
                     if wanted(array.buckets()[bucket].item(lane)) {
-                        let loose = segment::take(array.buckets_mut(), depth, Spot { bucket, lane });
+                        let loose =
+                            segment::take(array.buckets_mut(), depth, Spot { bucket, lane });
                         count += 1;
                         taken(loose.into_item());
                     }
@@ -286,18 +296,19 @@ impl<T: Item> Table<T> {
 
     #[inline]
     fn find_spot(&self, hash: u64, key: &[u8]) -> Option<(usize, Spot)> {
-        let (index, array, depth) = match self.root.get() {
-            Choice::Thin(array) => (0, array, Depth::ROOT),
+        match self.root.get() {
+            Choice::Thin(array) => {
+                let (spot, _) = find_in(array, Depth::ROOT, hash, key)?;
+                Some((0, spot))
+            }
             Choice::Boxed(directory) => {
                 let index = directory.index(hash);
                 let segment = directory.segment(index);
-                (index, &segment.array, segment.depth)
+                let (spot, _) = find_in(&segment.array, segment.depth, hash, key)?;
+                Some((index, spot))
             }
             Choice::Third(never) => match *never {},
-        };
-        let buckets = array.buckets();
-        let spot = segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)?;
-        Some((index, spot))
+        }
     }
 
     #[inline]
@@ -353,7 +364,9 @@ impl<T: Item> Table<T> {
     #[inline(never)]
     fn enlarge(&mut self) {
         let len = self.len;
-        let Choice::Thin(array) = self.root.get_mut() else { return };
+        let Choice::Thin(array) = self.root.get_mut() else {
+            return;
+        };
         if array.count() < MAX_BUCKETS {
             let count = segment::larger(array.count());
             segment::rebuild(array, Depth::ROOT, count);
@@ -432,7 +445,9 @@ impl<T: Item + fmt::Debug> fmt::Debug for Table<T> {
 impl<T: Item> Drop for Table<T> {
     fn drop(&mut self) {
         if self.len != 0 {
-            self.for_each_array(|array, _| segment::move_all(array, |loose| drop(loose.into_item())));
+            self.for_each_array(|array, _| {
+                segment::move_all(array, |loose| drop(loose.into_item()));
+            });
         }
     }
 }
@@ -455,6 +470,18 @@ impl<'t, T: Item> IntoIterator for &'t Table<T> {
     }
 }
 
+#[inline]
+fn find_in<'t, T: Item>(
+    array: &'t BucketArray<T>,
+    depth: Depth,
+    hash: u64,
+    key: &[u8],
+) -> Option<(Spot, &'t T)> {
+    let buckets = array.buckets();
+    segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)
+}
+
+#[inline]
 fn put<T: Item>(array: &mut BucketArray<T>, depth: Depth, hash: u64, item: T) -> Spot {
     let loose = bucket::Loose::new(item, segment::fingerprint(hash), depth.position(hash));
     segment::place(array.buckets_mut(), depth, loose)
@@ -467,10 +494,22 @@ fn check_array<T: Item>(array: &BucketArray<T>, depth: Depth, prefix: u16) {
         for lane in bucket.occupied() {
             let item = bucket.item(lane);
             let probe = Probe::new(item.hash(), depth, buckets.len());
-            assert_eq!(bucket.position(lane), probe.position, "position bits are the hash's");
-            assert_eq!(bucket.fingerprint(lane), probe.fingerprint, "the fingerprint is the hash's");
+            assert_eq!(
+                bucket.position(lane),
+                probe.position,
+                "position bits are the hash's"
+            );
+            assert_eq!(
+                bucket.fingerprint(lane),
+                probe.fingerprint,
+                "the fingerprint is the hash's"
+            );
             let mask = !(u64::MAX >> depth.bits());
-            assert_eq!(item.hash() & mask, u64::from(prefix) << 48, "the prefix is the segment's");
+            assert_eq!(
+                item.hash() & mask,
+                u64::from(prefix) << 48,
+                "the prefix is the segment's"
+            );
             let mut on_the_way = probe.home;
             while on_the_way != at {
                 passed[on_the_way] += 1;
@@ -479,7 +518,10 @@ fn check_array<T: Item>(array: &BucketArray<T>, depth: Depth, prefix: u16) {
         }
     }
     for (bucket, &passed) in buckets.iter().zip(&passed) {
-        assert!(bucket.passed() == passed.min(255) || bucket.passed() == 255, "passers are counted");
+        assert!(
+            bucket.passed() == passed.min(255) || bucket.passed() == 255,
+            "passers are counted"
+        );
     }
 }
 

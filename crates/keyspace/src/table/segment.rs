@@ -108,7 +108,11 @@ impl Probe {
     #[inline]
     pub(super) fn new(hash: u64, depth: Depth, count: usize) -> Self {
         let position = depth.position(hash);
-        Self { position, fingerprint: fingerprint(hash), home: depth.home(position, count) }
+        Self {
+            position,
+            fingerprint: fingerprint(hash),
+            home: depth.home(position, count),
+        }
     }
 }
 
@@ -121,22 +125,25 @@ pub(super) struct Spot {
     pub(super) lane: usize,
 }
 
-/// One byte of the hash, far from the position bits, never 0.
+/// Seven bits of the hash, far from the position bits, and a one: never 0.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
 pub(super) fn fingerprint(hash: u64) -> u8 {
-    let low = hash as u8;
-    low | u8::from(low == 0)
+    hash as u8 | 1
 }
 
-/// Finds `key`.
+/// Finds `key`: where it is and its item.
 #[inline]
-pub(super) fn find<T: Item>(buckets: &[Bucket<T>], probe: Probe, key: &[u8]) -> Option<Spot> {
+pub(super) fn find<'b, T: Item>(
+    buckets: &'b [Bucket<T>],
+    probe: Probe,
+    key: &[u8],
+) -> Option<(Spot, &'b T)> {
     let mut at = probe.home;
     loop {
         let bucket = buckets.get(at)?;
-        if let Some(lane) = bucket.find(probe.fingerprint, probe.position, key) {
-            return Some(Spot { bucket: at, lane });
+        if let Some((lane, item)) = bucket.find(probe.fingerprint, probe.position, key) {
+            return Some((Spot { bucket: at, lane }, item));
         }
         if !bucket.is_passed() {
             return None;
@@ -150,17 +157,16 @@ pub(super) fn find<T: Item>(buckets: &[Bucket<T>], probe: Probe, key: &[u8]) -> 
 
 /// Puts an item into the first free lane from its home on. There must be one.
 #[inline]
-pub(super) fn place<T: Item>(buckets: &mut [Bucket<T>], depth: Depth, mut loose: Loose<T>) -> Spot {
+pub(super) fn place<T: Item>(buckets: &mut [Bucket<T>], depth: Depth, loose: Loose<T>) -> Spot {
     let mut at = depth.home(loose.position(), buckets.len());
     loop {
-        match buckets[at].put(loose) {
-            Ok(lane) => return Spot { bucket: at, lane },
-            Err(back) => {
-                loose = back;
-                buckets[at].pass();
-                at = next(at, buckets.len());
-            }
+        let bucket = &mut buckets[at];
+        if let Some(lane) = bucket.vacant() {
+            bucket.fill(lane, loose);
+            return Spot { bucket: at, lane };
         }
+        bucket.pass();
+        at = next(at, buckets.len());
     }
 }
 
@@ -204,8 +210,9 @@ pub(super) fn visit_home<T: Item>(
 /// Moves all items to a new array of `count` buckets. Does not look at what they point at.
 pub(super) fn rebuild<T: Item>(array: &mut BucketArray<T>, depth: Depth, count: usize) {
     let mut fresh = BucketArray::new(count);
+    let buckets = fresh.buckets_mut();
     move_all(array, |loose| {
-        place(fresh.buckets_mut(), depth, loose);
+        place(buckets, depth, loose);
     });
     *array = fresh;
 }
@@ -213,21 +220,25 @@ pub(super) fn rebuild<T: Item>(array: &mut BucketArray<T>, depth: Depth, count: 
 /// Hands out all items of `array`, which is empty afterwards.
 pub(super) fn move_all<T: Item>(array: &mut BucketArray<T>, mut to: impl FnMut(Loose<T>)) {
     for bucket in array.buckets_mut() {
-        for loose in bucket.drain() {
-            to(loose);
-        }
+        bucket.drain_into(&mut to);
     }
 }
 
 /// Whether `len` items of `count` buckets should move to fewer, and to how many.
 pub(super) fn smaller(len: usize, count: usize) -> Option<usize> {
-    (len * 2 < capacity(count) && (len == 0 || count > 1)).then(|| roomy(len)).filter(|&fewer| fewer < count)
+    (len * 2 < capacity(count) && (len == 0 || count > 1))
+        .then(|| roomy(len))
+        .filter(|&fewer| fewer < count)
 }
 
 /// The most items that `count` buckets take before they grow: seven eighths of the lanes.
 #[inline]
 pub(super) fn capacity(count: usize) -> usize {
-    if count == 1 { LANES } else { count * LANES * 7 / 8 }
+    if count == 1 {
+        LANES
+    } else {
+        count * LANES * 7 / 8
+    }
 }
 
 /// The fewest buckets, of the sizes there are, that hold `len` items and an eighth more.
@@ -246,7 +257,11 @@ pub(super) fn roomy(len: usize) -> usize {
 /// The next of the sizes there are, four per doubling (jemalloc's classes, times 64 bytes).
 #[inline]
 pub(super) fn larger(count: usize) -> usize {
-    if count < 8 { count + 1 } else { count + (1 << (count.ilog2() - 2)) }
+    if count < 8 {
+        count + 1
+    } else {
+        count + (1 << (count.ilog2() - 2))
+    }
 }
 
 #[inline]

@@ -28,7 +28,11 @@ thread_local! {
 impl Numbered {
     fn new(shape: Shape, number: u32, version: u32) -> Self {
         ALIVE.set(ALIVE.get() + 1);
-        let body = Body { hash: shape.hash(number), key: number.to_le_bytes(), version };
+        let body = Body {
+            hash: shape.hash(number),
+            key: number.to_le_bytes(),
+            version,
+        };
         // Two tag bits, to see that they are kept.
         Self(Box::into_raw(Box::new(body)).expose_provenance() as u64 | 6)
     }
@@ -52,7 +56,11 @@ impl Drop for Numbered {
     fn drop(&mut self) {
         ALIVE.set(ALIVE.get() - 1);
         // SAFETY: the word came from a box, owned by this.
-        drop(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Body>(self.address())) });
+        drop(unsafe {
+            Box::from_raw(std::ptr::with_exposed_provenance_mut::<Body>(
+                self.address(),
+            ))
+        });
     }
 }
 
@@ -89,7 +97,10 @@ enum Shape {
 
 impl Shape {
     fn hash(self, number: u32) -> u64 {
-        let good = (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let good = (u64::from(number) + 1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+            .wrapping_mul(0xd6e8_feb8_6659_fd93);
         let good = good ^ good >> 32;
         match self {
             Self::Good => good,
@@ -108,13 +119,20 @@ struct Pair {
 
 impl Pair {
     fn new(shape: Shape) -> Self {
-        Self { shape, table: Table::new(), model: HashMap::new() }
+        Self {
+            shape,
+            table: Table::new(),
+            model: HashMap::new(),
+        }
     }
 
     fn set(&mut self, number: u32, version: u32) {
         let was = self.model.insert(number, version);
         let fresh = Numbered::new(self.shape, number, version);
-        match self.table.entry(self.shape.hash(number), &number.to_le_bytes()) {
+        match self
+            .table
+            .entry(self.shape.hash(number), &number.to_le_bytes())
+        {
             Entry::Occupied(mut place) => {
                 assert_eq!(Some(place.get().body().version), was);
                 if version.is_multiple_of(2) {
@@ -131,21 +149,35 @@ impl Pair {
     }
 
     fn remove(&mut self, number: u32) {
-        let removed = self.table.remove(self.shape.hash(number), &number.to_le_bytes());
-        assert_eq!(removed.map(|item| item.body().version), self.model.remove(&number));
+        let removed = self
+            .table
+            .remove(self.shape.hash(number), &number.to_le_bytes());
+        assert_eq!(
+            removed.map(|item| item.body().version),
+            self.model.remove(&number)
+        );
     }
 
     fn find(&self, number: u32) {
         self.table.prefetch_bucket(self.shape.hash(number));
         self.table.prefetch_items(self.shape.hash(number));
-        let found = self.table.find(self.shape.hash(number), &number.to_le_bytes());
-        assert_eq!(found.map(|item| item.body().version), self.model.get(&number).copied());
+        let found = self
+            .table
+            .find(self.shape.hash(number), &number.to_le_bytes());
+        assert_eq!(
+            found.map(|item| item.body().version),
+            self.model.get(&number).copied()
+        );
     }
 
     fn check(&self) {
         self.table.check();
         assert_eq!(self.table.len(), self.model.len());
-        let seen: HashMap<u32, u32> = self.table.iter().map(|item| (item.number(), item.body().version)).collect();
+        let seen: HashMap<u32, u32> = self
+            .table
+            .iter()
+            .map(|item| (item.number(), item.body().version))
+            .collect();
         assert_eq!(seen, self.model);
     }
 }
@@ -188,9 +220,13 @@ fn run(shape: Shape, steps: &[Step]) {
     for (version, step) in (0_u32..).zip(steps) {
         match *step {
             Step::Set(number) => pair.set(number, version),
-            Step::SetRange(from, count) => (from..from + count).for_each(|number| pair.set(number, version)),
+            Step::SetRange(from, count) => {
+                (from..from + count).for_each(|number| pair.set(number, version));
+            }
             Step::Remove(number) => pair.remove(number),
-            Step::RemoveRange(from, count) => (from..from + count).for_each(|number| pair.remove(number)),
+            Step::RemoveRange(from, count) => {
+                (from..from + count).for_each(|number| pair.remove(number));
+            }
             Step::Find(number) => pair.find(number),
             Step::KeepMultiples(of) => {
                 pair.table.retain(|item| item.number().is_multiple_of(of));
@@ -202,7 +238,11 @@ fn run(shape: Shape, steps: &[Step]) {
             }
         }
         pair.check();
-        assert_eq!(ALIVE.get() - alive, pair.model.len().cast_signed(), "nothing leaks, nothing dies twice");
+        assert_eq!(
+            ALIVE.get() - alive,
+            pair.model.len().cast_signed(),
+            "nothing leaks, nothing dies twice"
+        );
     }
     let owned: HashSet<u32> = pair.table.into_iter().map(|item| item.number()).collect();
     assert_eq!(owned, pair.model.into_keys().collect());
@@ -256,7 +296,11 @@ fn scan_under_change(shape: Shape, budget: usize, seed: u64, churn: u32) {
         }
         for _ in 0..churn {
             let number = 700 + rng.u32(..8_000);
-            if growing { pair.set(number, 1) } else { pair.remove(number) }
+            if growing {
+                pair.set(number, 1);
+            } else {
+                pair.remove(number);
+            }
         }
     }
     pair.check();
@@ -315,11 +359,21 @@ fn random_items_are_equally_likely() {
             counts[pair.table.random(&mut rng).unwrap().number() as usize] += 1.0;
         }
         let expected = rounds / f64::from(total);
-        let chi_squared: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
+        let chi_squared: f64 = counts
+            .iter()
+            .map(|count| (count - expected).powi(2) / expected)
+            .sum();
         let freedom = f64::from(total - 1);
-        assert!(chi_squared < freedom + 6.0 * (2.0 * freedom).sqrt() + 1.0, "{total}: {chi_squared}");
+        assert!(
+            chi_squared < freedom + 6.0 * (2.0 * freedom).sqrt() + 1.0,
+            "{total}: {chi_squared}"
+        );
     }
-    assert!(Table::<Numbered>::new().random(&mut Rng::with_seed(1)).is_none());
+    assert!(
+        Table::<Numbered>::new()
+            .random(&mut Rng::with_seed(1))
+            .is_none()
+    );
 }
 
 #[test]
@@ -329,7 +383,12 @@ fn samples_are_distinct_enough_and_as_many_as_asked() {
     let mut rng = Rng::with_seed(3);
     for count in [0, 1, 5, 64] {
         let mut seen = HashSet::new();
-        assert_eq!(pair.table.sample(&mut rng, count, |item| { seen.insert(item.number()); }), count);
+        assert_eq!(
+            pair.table.sample(&mut rng, count, |item| {
+                seen.insert(item.number());
+            }),
+            count
+        );
         assert_eq!(seen.len(), count);
     }
 }
@@ -357,7 +416,12 @@ fn a_table_emptied_item_by_item_gives_its_memory_back() {
         if number % 1_000 == 0 {
             pair.check();
             let most = pair.table.len() * 40 + 128;
-            assert!(pair.table.memory_bytes() <= most, "{} for {}", pair.table.memory_bytes(), pair.table.len());
+            assert!(
+                pair.table.memory_bytes() <= most,
+                "{} for {}",
+                pair.table.memory_bytes(),
+                pair.table.len()
+            );
         }
     }
     assert_eq!(pair.table.memory_bytes(), 0);

@@ -153,6 +153,7 @@ fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8
         let request = &mut batch.requests[index];
         match parse_request(rest, &mut session.parse, limits, request) {
             Parse::Request => {}
+            Parse::Empty => return (index, start + request.consumed(), End::NeedMore(0)),
             Parse::Incomplete { need } => return (index, start, End::NeedMore(need)),
             Parse::Error(error) => return (index, start, End::Error(error)),
         }

@@ -30,7 +30,7 @@ impl Worker {
                 return true;
             }
             if !self.evict_one() {
-                return self.shared.keyspace.reclaimer.pending() > 0 && self.config.maxmemory_policy_is_evicting();
+                return self.shared.keyspace.reclaimer.pending() > 0 && self.settings.policy != Policy::NoEviction;
             }
         }
         // The values are going; a giant one is freed in the background.

@@ -182,7 +182,7 @@ pub(crate) fn slots_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> R
     // Where the arguments are too broken to tell the keys, the function will say what is wrong without touching any.
     if let Ok(keys) = table::keys::keys(spec, &args) {
         for key in keys {
-            if let Some(bytes) = args.get(key.index) {
+            if let Some(bytes) = args.get(key.position as usize) {
                 slots.push(worker.locks.keyspace().slot(bytes));
             }
         }

@@ -37,6 +37,13 @@ pub fn error_text(error: &std::io::Error) -> String {
     }
 }
 
+/// Unix time in milliseconds.
+#[must_use]
+pub fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// The umask of the process: the bits that new files do not get. It is read from the kernel's report,
 /// because the system call can only set it, which other threads would notice.
 #[must_use]

@@ -1,6 +1,7 @@
 //! client commands of the server.
 
 use crate::exec::Step;
+use crate::session::Session;
 use crate::worker::Worker;
 use commands::{CmdError, CommandId};
 use net::ConnId;
