@@ -22,6 +22,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use mpop::{key_range, pop_count};
+
 /// The function of a command of this family.
 pub(crate) fn handler(id: CommandId) -> Option<Handler> {
     Some(match id {
