@@ -34,7 +34,10 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         }
     }
     println!("building the release binary (the first time takes some minutes) …");
-    if !cargo(&["build", "--quiet", "--release", "-p", "oxidis"]).status()?.success() {
+    if !cargo(&["build", "--quiet", "--release", "-p", "oxidis"])
+        .status()?
+        .success()
+    {
         bail!("the build failed: see above");
     }
     let binary = target_dir().join("release/oxidis");
@@ -45,7 +48,8 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
             .context("no free port from 6379 to 6478: choose one with --port N")?,
     };
     let directory = target_dir().join("up");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
     let shown = binary.display();
     println!(
         "\nOxidis listens on 127.0.0.1:{port}; its files are in {}. Ctrl-C stops it.\n\n\

@@ -45,7 +45,10 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
     // Reads without a return say nothing.
     operations.retain(|op| op.returned.is_some() || !matches!(op.action, Action::Read(_)));
     let must_return = operations.iter().filter(|op| op.returned.is_some()).count();
-    let mut search = Search { operations: &operations, failed: HashSet::new() };
+    let mut search = Search {
+        operations: &operations,
+        failed: HashSet::new(),
+    };
     search.run(must_return)
 }
 
@@ -69,7 +72,10 @@ impl Search<'_> {
         if left == 0 {
             return true;
         }
-        let mut stack = vec![Frame { candidates: self.candidates(&done), placed: None }];
+        let mut stack = vec![Frame {
+            candidates: self.candidates(&done),
+            placed: None,
+        }];
         while let Some(frame) = stack.last_mut() {
             // Undo what this frame tried last.
             if let Some((index, before)) = frame.placed.take() {
@@ -81,7 +87,9 @@ impl Search<'_> {
                 stack.pop();
                 continue;
             };
-            let Some(next) = apply(self.operations[index].action, value) else { continue };
+            let Some(next) = apply(self.operations[index].action, value) else {
+                continue;
+            };
             frame.placed = Some((index, value));
             done[index / 64] |= 1 << (index % 64);
             left -= usize::from(self.operations[index].returned.is_some());
@@ -91,7 +99,10 @@ impl Search<'_> {
             }
             if self.failed.insert((done.clone(), value)) {
                 let candidates = self.candidates(&done);
-                stack.push(Frame { candidates, placed: None });
+                stack.push(Frame {
+                    candidates,
+                    placed: None,
+                });
             }
         }
         false
@@ -112,7 +123,9 @@ impl Search<'_> {
         }
         candidates.retain(|&index| self.operations[index].called <= first_return);
         // The earliest return is the likeliest to come first, and is taken from the end.
-        candidates.sort_by_key(|&index| std::cmp::Reverse(self.operations[index].returned.unwrap_or(u64::MAX)));
+        candidates.sort_by_key(|&index| {
+            std::cmp::Reverse(self.operations[index].returned.unwrap_or(u64::MAX))
+        });
         candidates
     }
 }
@@ -122,8 +135,16 @@ fn apply(action: Action, value: Option<u64>) -> Option<Option<u64>> {
     match action {
         Action::Write(new) => Some(Some(new)),
         Action::Read(seen) => (seen == value).then_some(value),
-        Action::CompareAndSet { expected, new, done: true } => (value == Some(expected)).then_some(Some(new)),
-        Action::CompareAndSet { expected, done: false, .. } => (value != Some(expected)).then_some(value),
+        Action::CompareAndSet {
+            expected,
+            new,
+            done: true,
+        } => (value == Some(expected)).then_some(Some(new)),
+        Action::CompareAndSet {
+            expected,
+            done: false,
+            ..
+        } => (value != Some(expected)).then_some(value),
     }
 }
 
@@ -132,7 +153,11 @@ mod tests {
     use super::*;
 
     fn op(called: u64, returned: u64, action: Action) -> Operation {
-        Operation { action, called, returned: Some(returned) }
+        Operation {
+            action,
+            called,
+            returned: Some(returned),
+        }
     }
 
     #[test]
@@ -141,8 +166,24 @@ mod tests {
             op(0, 1, Action::Read(None)),
             op(2, 3, Action::Write(1)),
             op(4, 5, Action::Read(Some(1))),
-            op(6, 7, Action::CompareAndSet { expected: 1, new: 2, done: true }),
-            op(8, 9, Action::CompareAndSet { expected: 1, new: 3, done: false }),
+            op(
+                6,
+                7,
+                Action::CompareAndSet {
+                    expected: 1,
+                    new: 2,
+                    done: true,
+                },
+            ),
+            op(
+                8,
+                9,
+                Action::CompareAndSet {
+                    expected: 1,
+                    new: 3,
+                    done: false,
+                },
+            ),
             op(10, 11, Action::Read(Some(2))),
         ];
         assert!(is_linearizable(&history));
@@ -183,17 +224,45 @@ mod tests {
     fn a_lost_update_is_found() {
         let history = [
             op(0, 1, Action::Write(1)),
-            op(2, 9, Action::CompareAndSet { expected: 1, new: 2, done: true }),
-            op(3, 8, Action::CompareAndSet { expected: 1, new: 3, done: true }),
+            op(
+                2,
+                9,
+                Action::CompareAndSet {
+                    expected: 1,
+                    new: 2,
+                    done: true,
+                },
+            ),
+            op(
+                3,
+                8,
+                Action::CompareAndSet {
+                    expected: 1,
+                    new: 3,
+                    done: true,
+                },
+            ),
         ];
         assert!(!is_linearizable(&history));
     }
 
     #[test]
     fn an_operation_without_return_may_or_may_not_have_happened() {
-        let unknown = Operation { action: Action::Write(7), called: 2, returned: None };
-        let seen = [op(0, 1, Action::Write(1)), unknown, op(5, 6, Action::Read(Some(7)))];
-        let unseen = [op(0, 1, Action::Write(1)), unknown, op(5, 6, Action::Read(Some(1)))];
+        let unknown = Operation {
+            action: Action::Write(7),
+            called: 2,
+            returned: None,
+        };
+        let seen = [
+            op(0, 1, Action::Write(1)),
+            unknown,
+            op(5, 6, Action::Read(Some(7))),
+        ];
+        let unseen = [
+            op(0, 1, Action::Write(1)),
+            unknown,
+            op(5, 6, Action::Read(Some(1))),
+        ];
         let too_early = [op(0, 1, Action::Read(Some(7))), unknown];
         assert!(is_linearizable(&seen));
         assert!(is_linearizable(&unseen));

@@ -55,7 +55,9 @@ pub fn wait_until<T, S: Debug>(
 /// The seed of a randomised test: `OXIDIS_SEED` when set, else `default`. Prints it, so that a
 /// failure in a log can be repeated.
 pub fn seed(default: u64) -> u64 {
-    let seed = std::env::var("OXIDIS_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = std::env::var("OXIDIS_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or(default);
     eprintln!("seed {seed} (set OXIDIS_SEED to change it)");
     seed

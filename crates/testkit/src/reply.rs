@@ -80,7 +80,10 @@ impl Reply {
 
     /// [`Reply::bytes`] as text, with replacement characters where it is not UTF-8.
     pub fn text(&self) -> String {
-        self.bytes().map_or_else(|| self.to_string(), |b| String::from_utf8_lossy(b).into_owned())
+        self.bytes().map_or_else(
+            || self.to_string(),
+            |b| String::from_utf8_lossy(b).into_owned(),
+        )
     }
 
     /// The number of an integer reply.
@@ -124,7 +127,9 @@ impl<'a> Reader<'a> {
     }
 
     fn reply(&mut self) -> io::Result<Option<Reply>> {
-        let Some(line) = self.line() else { return Ok(None) };
+        let Some(line) = self.line() else {
+            return Ok(None);
+        };
         let Some((&kind, rest)) = line.split_first() else {
             return Err(malformed("an empty line", line));
         };
@@ -142,15 +147,23 @@ impl<'a> Reader<'a> {
             b'$' | b'=' => {
                 let length = length(rest)?;
                 let from = self.position;
-                let Some(body) = self.bytes.get(from..from + length + 2) else { return Ok(None) };
+                let Some(body) = self.bytes.get(from..from + length + 2) else {
+                    return Ok(None);
+                };
                 let Some(text) = body.strip_suffix(b"\r\n") else {
                     return Err(malformed("a string without its end", body));
                 };
                 self.position += length + 2;
-                if kind == b'$' { Reply::Bulk(text.to_vec()) } else { Reply::Verbatim(text.to_vec()) }
+                if kind == b'$' {
+                    Reply::Bulk(text.to_vec())
+                } else {
+                    Reply::Verbatim(text.to_vec())
+                }
             }
             b'*' | b'~' | b'>' => {
-                let Some(items) = self.replies(length(rest)?)? else { return Ok(None) };
+                let Some(items) = self.replies(length(rest)?)? else {
+                    return Ok(None);
+                };
                 match kind {
                     b'*' => Reply::Array(items),
                     b'~' => Reply::Set(items),
@@ -158,7 +171,9 @@ impl<'a> Reader<'a> {
                 }
             }
             b'%' => {
-                let Some(items) = self.replies(length(rest)? * 2)? else { return Ok(None) };
+                let Some(items) = self.replies(length(rest)? * 2)? else {
+                    return Ok(None);
+                };
                 let mut items = items.into_iter();
                 let mut pairs = Vec::new();
                 while let (Some(key), Some(value)) = (items.next(), items.next()) {
@@ -174,7 +189,9 @@ impl<'a> Reader<'a> {
     fn replies(&mut self, count: usize) -> io::Result<Option<Vec<Reply>>> {
         let mut items = Vec::new();
         for _ in 0..count {
-            let Some(item) = self.reply()? else { return Ok(None) };
+            let Some(item) = self.reply()? else {
+                return Ok(None);
+            };
             items.push(item);
         }
         Ok(Some(items))
@@ -194,7 +211,10 @@ fn length(text: &[u8]) -> io::Result<usize> {
 
 fn malformed(what: &str, bytes: &[u8]) -> io::Error {
     let shown = bytes.get(..80).unwrap_or(bytes).escape_ascii();
-    io::Error::new(io::ErrorKind::InvalidData, format!("malformed reply, {what}: {shown}"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("malformed reply, {what}: {shown}"),
+    )
 }
 
 impl fmt::Display for Reply {

@@ -9,7 +9,14 @@ use super::bystander::Bystander;
 use super::{Context, ensure_alive, mebibytes};
 
 const POLICIES: [&str; 8] = [
-    "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+    "noeviction",
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
 ];
 
 /// C8: eight writers of mixed sizes never push the server far over maxmemory.
@@ -20,7 +27,8 @@ pub(super) fn policies(context: &Context<'_>) -> Result<String> {
     let mut worst_resident = 0.0_f64;
     for policy in POLICIES {
         let maxmemory = format!("{megabytes}mb");
-        let mut server = context.server(&["--maxmemory", &maxmemory, "--maxmemory-policy", policy])?;
+        let mut server =
+            context.server(&["--maxmemory", &maxmemory, "--maxmemory-policy", policy])?;
         let idle = process::resident_bytes(server.pid())?;
         let end = Instant::now() + Duration::from_secs(seconds);
         let port = server.port();
@@ -30,20 +38,40 @@ pub(super) fn policies(context: &Context<'_>) -> Result<String> {
                 .collect();
             let mut watcher = server.client();
             while Instant::now() < end {
-                let used = watcher.info("used_memory").and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);
+                let used = watcher
+                    .info("used_memory")
+                    .and_then(|used| used.parse::<u64>().ok())
+                    .unwrap_or(0);
                 worst_used = worst_used.max(used as f64 / limit as f64);
                 std::thread::sleep(Duration::from_millis(20));
             }
-            writers.into_iter().map(|writer| writer.join().unwrap_or(0)).sum()
+            writers
+                .into_iter()
+                .map(|writer| writer.join().unwrap_or(0))
+                .sum()
         });
         ensure_alive(&mut server)?;
         let resident = process::peak_resident_bytes(server.pid())?.saturating_sub(idle);
         worst_resident = worst_resident.max(resident as f64 / limit as f64);
-        ensure!(policy != "noeviction" || refused > 0, "noeviction never answered -OOM");
-        ensure!(!policy.starts_with("allkeys") || refused == 0, "{policy} answered -OOM {refused} times");
+        ensure!(
+            policy != "noeviction" || refused > 0,
+            "noeviction never answered -OOM"
+        );
+        ensure!(
+            !policy.starts_with("allkeys") || refused == 0,
+            "{policy} answered -OOM {refused} times"
+        );
     }
-    ensure!(worst_used <= 1.05, "used memory reached {:.0} % of maxmemory", worst_used * 100.0);
-    ensure!(worst_resident <= 1.4, "resident memory grew to {:.0} % of maxmemory", worst_resident * 100.0);
+    ensure!(
+        worst_used <= 1.05,
+        "used memory reached {:.0} % of maxmemory",
+        worst_used * 100.0
+    );
+    ensure!(
+        worst_resident <= 1.4,
+        "resident memory grew to {:.0} % of maxmemory",
+        worst_resident * 100.0
+    );
     Ok(format!(
         "8 policies at {megabytes} MiB: used up to {:.1} %, resident up to {:.0} %",
         worst_used * 100.0,
@@ -62,7 +90,10 @@ fn write_until(port: u16, seed: u64, end: Instant) -> Result<u64> {
             let key = random.u32(0..200_000);
             let value = "v".repeat([3, 60, 500, 4_000][random.usize(0..4)]);
             batch.push(match random.u8(0..5) {
-                0 => text::words(&format!("SET key:{key} {value} EX {}", random.u16(100..10_000))),
+                0 => text::words(&format!(
+                    "SET key:{key} {value} EX {}",
+                    random.u16(100..10_000)
+                )),
                 1 => text::words(&format!("HSET hash:{} f{} {value}", key % 500, key % 97)),
                 2 => text::words(&format!("RPUSH list:{} {value}", key % 500)),
                 3 => text::words(&format!("ZADD zset:{} {key} {value}", key % 500)),
@@ -87,8 +118,17 @@ pub(super) fn heavy_client(context: &Context<'_>) -> Result<String> {
     let bystander = Bystander::start(&server, "")?;
     let mut slowest: (&str, Duration) = ("", Duration::ZERO);
     let commands = [
-        "KEYS *", "SORT list ALPHA LIMIT 0 10", "LRANGE list 0 -1", "SMEMBERS set", "SUNIONSTORE union set set2",
-        "ZRANGE zset 0 -1 WITHSCORES", "DUMP list", "DEL zset", "UNLINK union", "LREM list 0 nothing", "FLUSHALL",
+        "KEYS *",
+        "SORT list ALPHA LIMIT 0 10",
+        "LRANGE list 0 -1",
+        "SMEMBERS set",
+        "SUNIONSTORE union set set2",
+        "ZRANGE zset 0 -1 WITHSCORES",
+        "DUMP list",
+        "DEL zset",
+        "UNLINK union",
+        "LREM list 0 nothing",
+        "FLUSHALL",
     ];
     for command in commands {
         let started = Instant::now();

@@ -41,7 +41,11 @@ impl Shape {
     pub fn parse(text: &str) -> Shape {
         let mut parser = Parser { text, rest: text };
         let nodes = parser.sequence();
-        assert!(parser.rest.is_empty(), "unbalanced {:?} in shape: {text}", parser.rest);
+        assert!(
+            parser.rest.is_empty(),
+            "unbalanced {:?} in shape: {text}",
+            parser.rest
+        );
         Shape { nodes }
     }
 
@@ -96,7 +100,9 @@ impl Parser<'_> {
         let mut nodes = Vec::new();
         loop {
             self.rest = self.rest.trim_start();
-            let Some(first) = self.rest.chars().next() else { return nodes };
+            let Some(first) = self.rest.chars().next() else {
+                return nodes;
+            };
             let node = match first {
                 '|' | ']' | ')' | '}' => return nodes,
                 '[' => Node::Optional(self.alternatives(']')),
@@ -108,14 +114,20 @@ impl Parser<'_> {
                     Node::Shuffled(nodes)
                 }
                 '<' => {
-                    let end = self.rest.find('>').unwrap_or_else(|| self.fail("a < without its >"));
+                    let end = self
+                        .rest
+                        .find('>')
+                        .unwrap_or_else(|| self.fail("a < without its >"));
                     let name = &self.rest[1..end];
                     let slot = Slot::named(name).unwrap_or_else(|| self.fail(name));
                     self.rest = &self.rest[end + 1..];
                     Node::Slot(slot)
                 }
                 _ => {
-                    let end = self.rest.find([' ', '|', ']', ')', '}']).unwrap_or(self.rest.len());
+                    let end = self
+                        .rest
+                        .find([' ', '|', ']', ')', '}'])
+                        .unwrap_or(self.rest.len());
                     let (word, rest) = self.rest.split_at(end);
                     self.rest = rest;
                     Node::Word(word.as_bytes().to_vec())

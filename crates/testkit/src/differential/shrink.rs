@@ -15,9 +15,19 @@ const LIMIT: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// When a server that ended does not start again.
-pub fn shrink(pair: &mut Pair, mut episode: Episode, failure: Failure, log: Option<String>) -> io::Result<Finding> {
+pub fn shrink(
+    pair: &mut Pair,
+    mut episode: Episode,
+    failure: Failure,
+    log: Option<String>,
+) -> io::Result<Finding> {
     let end = Instant::now() + LIMIT;
-    let mut finding = Finding { episode: episode.clone(), failure, log, repeatable: false };
+    let mut finding = Finding {
+        episode: episode.clone(),
+        failure,
+        log,
+        repeatable: false,
+    };
     episode.steps.truncate(finding.failure.step + 1);
     if !attempt(pair, &episode, &mut finding)? {
         return Ok(finding);
@@ -48,10 +58,16 @@ pub fn shrink(pair: &mut Pair, mut episode: Episode, failure: Failure, log: Opti
 /// Drops arguments from the ends of long commands.
 fn shorten_arguments(pair: &mut Pair, finding: &mut Finding, end: Instant) -> io::Result<()> {
     for index in 0..finding.episode.steps.len() {
-        let mut cut = finding.episode.steps.get(index).map_or(0, |step: &Step| step.args.len() / 2);
+        let mut cut = finding
+            .episode
+            .steps
+            .get(index)
+            .map_or(0, |step: &Step| step.args.len() / 2);
         while cut >= 1 && Instant::now() < end {
             let mut candidate = finding.episode.clone();
-            let Some(step) = candidate.steps.get_mut(index) else { return Ok(()) };
+            let Some(step) = candidate.steps.get_mut(index) else {
+                return Ok(());
+            };
             if step.args.len() < cut + 4 {
                 cut /= 2;
                 continue;
@@ -69,7 +85,9 @@ fn shorten_arguments(pair: &mut Pair, finding: &mut Finding, end: Instant) -> io
 /// Runs a candidate; when it fails in the same way it becomes the finding.
 fn attempt(pair: &mut Pair, candidate: &Episode, finding: &mut Finding) -> io::Result<bool> {
     let outcome = pair.run(candidate);
-    let Some(failure) = outcome.failure else { return Ok(false) };
+    let Some(failure) = outcome.failure else {
+        return Ok(false);
+    };
     let log = pair.revive()?.into_iter().next();
     if !same_kind(&failure, &finding.failure) {
         return Ok(false);
