@@ -43,7 +43,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                     .string()?
                     .split(',')
                     .map(str::to_owned)
-                    .collect()
+                    .collect();
             }
             Long("no-install") => may_install = false,
             Long("help") | Short('h') => {

@@ -117,11 +117,11 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                     .string()?
                     .split(',')
                     .map(str::to_owned)
-                    .collect()
+                    .collect();
             }
             Long("full") => size = Size::Full,
             Long("peer") => {
-                launch = Some(Launch::program(&std::path::PathBuf::from(parser.value()?)))
+                launch = Some(Launch::program(&std::path::PathBuf::from(parser.value()?)));
             }
             Long("list") => {
                 for (name, about, _) in ROWS {

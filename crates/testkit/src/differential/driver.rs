@@ -338,7 +338,7 @@ impl<'a> Run<'a> {
         loop {
             match self.clients[side][connection].read() {
                 Ok(reply) if is_message(&reply) => {
-                    self.sessions[connection].messages[side].push(reply)
+                    self.sessions[connection].messages[side].push(reply);
                 }
                 Ok(reply) => return Ok(reply),
                 Err(error) => return Err(Box::new(io_failure(side, index, args, &error))),

@@ -565,7 +565,7 @@ impl Vocabulary {
             }
             4 if index > 0 => args[index] = self.pick(&NOT_NUMBERS),
             5 if index > 0 && !waits => {
-                args[index] = self.pick(&["-1", "-9223372036854775808", "9223372036854775807"])
+                args[index] = self.pick(&["-1", "-9223372036854775808", "9223372036854775807"]);
             }
             6 => args[0] = args[0].to_ascii_lowercase(),
             _ => args.iter_mut().for_each(|arg| {
