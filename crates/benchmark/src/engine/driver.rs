@@ -1,0 +1,537 @@
+//! One load thread: a [`Load`] on the event loop of `net`.
+//!
+//! Connections are opened a limited number at a time, because a listen backlog is short and a
+//! dropped SYN costs a second; the next is opened as soon as one stands. After all stand, the
+//! thread reports ready and waits for the others.
+//!
+//! The loop sends a reply's successor directly from the call that delivered the reply; only first
+//! requests and scheduled ones go the longer way through [`Conns::write`].
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{
+    Settings, Shared, State, ThreadResult,
+    client::{Client, Phase},
+    clients_of,
+    load::{Load, Step},
+    source::Source,
+};
+use crate::{
+    extended::OnError,
+    preflight::{Address, reason},
+};
+
+/// Runs the load of one thread to its end. The error is a text for stderr.
+pub(super) fn run(
+    shared: Arc<Shared>,
+    settings: &Arc<Settings>,
+    source: Source,
+    thread: usize,
+) -> Result<ThreadResult, String> {
+    pin(settings, thread);
+    let loop_failed = |error: io::Error| format!("Error: event loop: {}", reason(&error));
+    let servers = clients_of(settings, thread);
+    let quota = settings.per_client.unwrap_or(0);
+    let driver = Driver {
+        load: Load::new(Arc::clone(&shared), Arc::clone(settings), source, thread),
+        thread,
+        clients: servers.len(),
+        to_open: servers
+            .into_iter()
+            .map(|server| Opening { due: 0, server, quota })
+            .collect(),
+        opening: 0,
+        connected: Vec::new(),
+        ready: Vec::new(),
+        ready_count: 0,
+        announced: false,
+        started: false,
+        finished_clients: 0,
+        free: VecDeque::new(),
+        scratch: Vec::new(),
+        connect_error: None,
+        next_timeout_check: 0,
+        cpu_at_start: Duration::ZERO,
+        started_at: 0,
+        done: None,
+        settings: Arc::clone(settings),
+        shared,
+    };
+    let builder: Builder<Driver> = Builder::new().map_err(loop_failed)?;
+    let driver = builder.run(driver).map_err(loop_failed)?;
+    Ok(driver.into_result())
+}
+
+#[derive(Debug)]
+struct Driver {
+    load: Load,
+    shared: Arc<Shared>,
+    settings: Arc<Settings>,
+    thread: usize,
+    /// Connections this thread is to keep.
+    clients: usize,
+    to_open: VecDeque<Opening>,
+    opening: usize,
+    /// Connections that have just come to stand.
+    connected: Vec<ConnId>,
+    /// Connections that have just become able to send.
+    ready: Vec<ConnId>,
+    ready_count: usize,
+    announced: bool,
+    started: bool,
+    finished_clients: usize,
+    /// Connections with room for a scheduled request, an entry for each place.
+    free: VecDeque<ConnId>,
+    scratch: Vec<u8>,
+    connect_error: Option<String>,
+    next_timeout_check: u64,
+    cpu_at_start: Duration,
+    started_at: u64,
+    done: Option<(Duration, Duration)>,
+}
+
+/// A connection to be made.
+#[derive(Debug, Clone, Copy)]
+struct Opening {
+    /// Not before this instant.
+    due: u64,
+    server: u32,
+    quota: u64,
+}
+
+impl Service for Driver {
+    type State = Client;
+    type Message = ();
+
+    fn accepted(
+        &mut self,
+        _cx: &mut Context<()>,
+        _id: ConnId,
+        _peer: &Peer,
+    ) -> Result<Client, Vec<u8>> {
+        Err(Vec::new())
+    }
+
+    fn connected(
+        &mut self,
+        _cx: &mut Context<()>,
+        id: ConnId,
+        _client: &mut Client,
+        result: io::Result<()>,
+    ) {
+        self.opening = self.opening.saturating_sub(1);
+        match result {
+            Ok(()) => self.connected.push(id),
+            Err(error) => self.connect_error = Some(reason(&error)),
+        }
+    }
+
+    fn data(
+        &mut self,
+        cx: &mut Context<()>,
+        id: ConnId,
+        client: &mut Client,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Flow {
+        let now = self.shared.now();
+        let was_greeting = client.phase == Phase::Greeting;
+        let flights = client.flights.len();
+        let (consumed, step) = self.load.input(client, now, input, out);
+        match step {
+            Step::Going => {}
+            Step::Reconnect => {
+                self.replace(client, now);
+                return Flow { consumed, then: Then::CloseNow };
+            }
+            Step::Abort(text) => {
+                self.shared.fail(&text);
+                cx.stop();
+                return Flow { consumed, then: Then::CloseNow };
+            }
+        }
+        if client.phase == Phase::Finished {
+            self.finished_clients += 1;
+            // Not counted again, whatever it may still receive.
+            client.phase = Phase::Idle;
+        } else if was_greeting && client.phase == Phase::Idle {
+            self.ready.push(id);
+        }
+        if flights > client.flights.len() {
+            self.refill(id, client, flights - client.flights.len(), now, out);
+        }
+        let then = match input.len() - consumed {
+            0 => Then::Continue,
+            _ => Then::NeedMore(client.skip.need()),
+        };
+        Flow { consumed, then }
+    }
+
+    fn closed(&mut self, cx: &mut Context<()>, _id: ConnId, mut client: Client, why: CloseReason) {
+        if self.done.is_some() || cx.is_stopping() {
+            return;
+        }
+        let text = match why {
+            CloseReason::Service | CloseReason::Stopped => return,
+            CloseReason::Peer => "Server closed the connection".to_owned(),
+            CloseReason::ConnectFailed(kind) => {
+                self.connect_error.take().unwrap_or_else(|| kind_text(kind))
+            }
+            CloseReason::Failed(kind) => kind_text(kind),
+            CloseReason::OutputLimit => "output limit".to_owned(),
+        };
+        let is_connecting = matches!(why, CloseReason::ConnectFailed(_));
+        if self.started && self.settings.on_error == OnError::Reconnect {
+            let now = self.shared.now();
+            self.load.lost(&mut client, if is_connecting { "connect" } else { "reset" }, &text);
+            let (server, quota) = (client.server, client.quota);
+            self.to_open.push_back(Opening { due: now + RECONNECT_DELAY_NS, server, quota });
+            return;
+        }
+        let name = self
+            .settings
+            .servers
+            .get(client.server as usize)
+            .map_or_else(String::new, |server| server.name.clone());
+        self.shared.fail(&if is_connecting {
+            format!("Could not connect to Redis at {name}: {text}")
+        } else {
+            format!("Error: {text}")
+        });
+        cx.stop();
+    }
+
+    fn message(&mut self, _cx: &mut Context<()>, _conns: &mut Conns<Self>, (): ()) {}
+
+    fn turn(&mut self, cx: &mut Context<()>, conns: &mut Conns<Self>) -> Option<Duration> {
+        let state = self.shared.state();
+        let now = self.shared.now();
+        self.open(conns, now);
+        self.greet(conns, now);
+        if !self.started {
+            if !self.wait_for_start(conns, state) {
+                if state == State::Stop {
+                    cx.stop();
+                }
+                return Some(if self.announced { START_POLL } else { STATE_POLL });
+            }
+        } else {
+            self.start_ready(conns, now);
+        }
+        let now = self.shared.now();
+        let is_over = self.load.mark(now) || self.shared.state() == State::Stop;
+        if self.load.schedule.is_some() && !is_over {
+            self.send_scheduled(conns, now);
+        }
+        self.check_timeouts(cx, conns, now);
+        self.load.publish(self.thread);
+        if is_over || self.is_done() {
+            self.finish(now);
+            cx.stop();
+            return None;
+        }
+        Some(self.time_to_next(now))
+    }
+}
+
+impl Driver {
+    /// Opens connections that are due, up to the limit under way at once.
+    fn open(&mut self, conns: &mut Conns<Self>, now: u64) {
+        let limit = (OPENING_MAX / self.settings.threads).max(1);
+        while self.opening < limit && self.to_open.front().is_some_and(|next| next.due <= now) {
+            let Some(Opening { server, quota, .. }) = self.to_open.pop_front() else { return };
+            let Some(target) = self.settings.servers.get(server as usize) else { return };
+            let client = Client::new(server, quota, now);
+            let opened = match (&target.address, self.settings.options.source(server)) {
+                (Address::Tcp(address), Some(source)) => connect_from(source, *address)
+                    .and_then(|socket| conns.adopt(socket, client))
+                    .map(|id| self.connected.push(id)),
+                (Address::Tcp(address), None) => {
+                    conns.connect(*address, client).map(|_| self.opening += 1)
+                }
+                (Address::Unix(path), _) => {
+                    conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
+                }
+            };
+            if let Err(error) = opened {
+                let text = reason(&error);
+                if self.started && self.settings.on_error == OnError::Reconnect {
+                    let mut lost = Client::new(server, quota, now);
+                    self.load.lost(&mut lost, "connect", &text);
+                    let due = now + RECONNECT_DELAY_NS;
+                    self.to_open.push_back(Opening { due, server, quota });
+                    return;
+                }
+                let name = &target.name;
+                self.shared.fail(&format!("Could not connect to Redis at {name}: {text}"));
+                return;
+            }
+        }
+    }
+
+    fn greet(&mut self, conns: &mut Conns<Self>, now: u64) {
+        for id in std::mem::take(&mut self.connected) {
+            let Some(client) = conns.state_mut(id) else { continue };
+            self.scratch.clear();
+            if self.load.greet(client, now, &mut self.scratch) {
+                self.ready.push(id);
+            }
+            conns.write(id, &self.scratch);
+            if let Some(stats) = self.shared.stats.get(self.thread) {
+                if !self.started {
+                    stats.connected.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// True in the turn in which the test has begun.
+    fn wait_for_start(&mut self, conns: &mut Conns<Self>, state: State) -> bool {
+        if self.settings.idle {
+            self.ready.clear();
+            return false;
+        }
+        self.ready_count += self.ready.len();
+        self.ready.clear();
+        if self.ready_count < self.clients || state == State::Stop {
+            return false;
+        }
+        if !self.announced {
+            self.announced = true;
+            self.shared.thread_is_ready();
+        }
+        if self.shared.state() != State::Run {
+            return false;
+        }
+        self.started = true;
+        self.started_at = self.shared.now();
+        self.cpu_at_start = thread_cpu();
+        self.load.begin(self.shared.started_at());
+        self.ready = conns.iter().map(|(id, _)| id).collect();
+        self.start_ready(conns, self.started_at);
+        true
+    }
+
+    /// Lets connections that have become ready send.
+    fn start_ready(&mut self, conns: &mut Conns<Self>, _now: u64) {
+        for id in std::mem::take(&mut self.ready) {
+            let Some(client) = conns.state_mut(id) else { continue };
+            if self.load.schedule.is_some() {
+                let places = self.settings.pipeline as usize;
+                self.free.extend(std::iter::repeat_n(id, places));
+                continue;
+            }
+            self.scratch.clear();
+            let now = self.shared.now();
+            if !self.load.start(client, now, &mut self.scratch) {
+                client.phase = Phase::Idle;
+                self.finished_clients += 1;
+                continue;
+            }
+            conns.write(id, &self.scratch);
+        }
+    }
+
+    fn send_scheduled(&mut self, conns: &mut Conns<Self>, now: u64) {
+        let quota = if self.load.is_warming_up(now) { u64::MAX } else { self.load.available(1) };
+        let Some(schedule) = &mut self.load.schedule else { return };
+        let taken = schedule.advance(now, quota);
+        if quota != u64::MAX {
+            self.load.spend(taken);
+        }
+        while let Some(&id) = self.free.front() {
+            let Some(schedule) = &mut self.load.schedule else { return };
+            let usable = conns.state_mut(id).is_some_and(|client| {
+                matches!(client.phase, Phase::Idle | Phase::Busy)
+            });
+            if !usable {
+                self.free.pop_front();
+                continue;
+            }
+            let Some(due) = schedule.pop() else { return };
+            self.free.pop_front();
+            let Some(client) = conns.state_mut(id) else { continue };
+            self.scratch.clear();
+            let now = self.shared.now();
+            self.load.start_scheduled(client, due, now, &mut self.scratch);
+            conns.write(id, &self.scratch);
+        }
+    }
+
+    /// Gives places that replies have freed to waiting requests.
+    fn refill(
+        &mut self,
+        id: ConnId,
+        client: &mut Client,
+        places: usize,
+        now: u64,
+        out: &mut Vec<u8>,
+    ) {
+        for _ in 0..places {
+            match self.load.schedule.as_mut().and_then(|schedule| schedule.pop()) {
+                Some(due) if !self.load.is_over(now) => {
+                    self.load.start_scheduled(client, due, now, out);
+                }
+                _ => self.free.push_back(id),
+            }
+        }
+    }
+
+    /// A connection is closed by us; opens its successor if there is more to send.
+    fn replace(&mut self, client: &Client, now: u64) {
+        let has_more = match self.settings.per_client {
+            Some(_) => client.quota > 0,
+            None => self.load.is_warming_up(now) || self.load.available(1) > 0,
+        };
+        if has_more {
+            let (server, quota) = (client.server, client.quota);
+            self.to_open.push_back(Opening { due: 0, server, quota });
+        } else {
+            self.finished_clients += 1;
+        }
+    }
+
+    fn check_timeouts(&mut self, cx: &mut Context<()>, conns: &mut Conns<Self>, now: u64) {
+        let Some(timeout) = self.settings.timeout else { return };
+        if now < self.next_timeout_check {
+            return;
+        }
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.next_timeout_check = now + (timeout_ns / 8).clamp(1_000_000, 100_000_000);
+        let late: Vec<ConnId> = conns
+            .iter()
+            .filter(|(_, client)| {
+                let since = client.flights.front().map_or(client.started, |flight| flight.sent);
+                client.phase == Phase::Busy && now.saturating_sub(since) > timeout_ns
+            })
+            .map(|(id, _)| id)
+            .collect();
+        for id in late {
+            let text = format!("no reply within {timeout:?}");
+            if self.settings.on_error == OnError::Stop {
+                self.shared.fail(&format!("Error: {text}"));
+                cx.stop();
+                return;
+            }
+            let Some(client) = conns.state_mut(id) else { continue };
+            self.load.lost(client, "timeout", &text);
+            client.phase = Phase::Finished;
+            let (server, quota) = (client.server, client.quota);
+            self.to_open.push_back(Opening { due: now, server, quota });
+            conns.close(id, false);
+        }
+    }
+
+    fn is_done(&mut self) -> bool {
+        if self.load.schedule.is_some() {
+            return self.load.is_exhausted();
+        }
+        self.finished_clients >= self.clients
+    }
+
+    fn finish(&mut self, now: u64) {
+        self.load.finish(now);
+        let cpu = thread_cpu().saturating_sub(self.cpu_at_start);
+        let wall = Duration::from_nanos(now.saturating_sub(self.started_at));
+        self.done = Some((cpu, wall));
+    }
+
+    fn time_to_next(&self, now: u64) -> Duration {
+        let mut next = self.load.next_mark();
+        if let Some(schedule) = &self.load.schedule {
+            next = next.min(schedule.next_due());
+        }
+        if let Some(opening) = self.to_open.front() {
+            next = next.min(opening.due);
+        }
+        let wait = Duration::from_nanos(next.saturating_sub(now));
+        // The kernel's timer is a millisecond coarse: near a deadline the loop spins.
+        if wait < SPIN { Duration::ZERO } else { (wait - SPIN).min(STATE_POLL) }
+    }
+
+    fn into_result(mut self) -> ThreadResult {
+        if self.done.is_none() {
+            let now = self.shared.now();
+            self.finish(now);
+        }
+        let (cpu, wall) = self.done.unwrap_or_default();
+        let (dropped, backlog) = self
+            .load
+            .schedule
+            .as_ref()
+            .map_or((0, 0), |schedule| (schedule.dropped(), schedule.backlog() as u64));
+        ThreadResult { tally: self.load.tally, dropped, backlog, cpu, wall }
+    }
+}
+
+/// The text the system has for an error of this kind.
+fn kind_text(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::ConnectionReset => "Connection reset by peer".to_owned(),
+        io::ErrorKind::ConnectionRefused => "Connection refused".to_owned(),
+        io::ErrorKind::BrokenPipe => "Broken pipe".to_owned(),
+        io::ErrorKind::TimedOut => "Connection timed out".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Connects from a given local address; blocks for the handshake.
+fn connect_from(
+    source: std::net::IpAddr,
+    address: std::net::SocketAddr,
+) -> io::Result<std::net::TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let family =
+        if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = socket(family, SocketType::STREAM, None)?;
+    bind(&socket, &std::net::SocketAddr::new(source, 0))?;
+    connect(&socket, &address)?;
+    let stream = std::net::TcpStream::from(socket);
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Pins the thread to its CPU of `--pin`. Failing to is no reason not to measure.
+fn pin(settings: &Settings, thread: usize) {
+    let cpus = &settings.options.extended.cpus;
+    if cpus.is_empty() {
+        return;
+    }
+    let cpu = cpus[thread % cpus.len()];
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        eprintln!("WARNING: cannot pin thread {thread} to CPU {cpu}: {error}");
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// Connections under way at once over all threads: what a listen backlog of 511 takes well.
+const OPENING_MAX: usize = 256;
+
+/// Time before a broken connection is made anew.
+const RECONNECT_DELAY_NS: u64 = 100_000_000;
+
+/// How often a thread looks whether it is to stop.
+const STATE_POLL: Duration = Duration::from_millis(100);
+
+/// How often a thread that is ready looks whether the others are.
+const START_POLL: Duration = Duration::from_millis(1);
+
+/// Time before a deadline from which a thread no longer sleeps.
+const SPIN: Duration = Duration::from_micros(1_200);

@@ -1,0 +1,345 @@
+//! Reports that redis-benchmark does not have: JSON, extended CSV, Markdown, the histogram log,
+//! and the notes on stderr. The JSON is described by `schema/benchmark-report.json` of this crate.
+
+mod json;
+
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::Value as Json;
+
+use crate::{
+    extended::Output,
+    latency::{self, Latency},
+    options::Options,
+    preflight::Connection,
+    results::Outcome,
+    run::{Session, put},
+    suite::Test,
+};
+
+/// What the server says about itself, for the record in the JSON report.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServerInfo {
+    fields: Vec<(String, String)>,
+}
+
+impl ServerInfo {
+    /// Asks for INFO; a server that refuses is described by nothing. Only machine-readable
+    /// reports ask, so that redis-benchmark's own commands are all that others see.
+    pub(crate) fn ask(connection: &mut Connection, options: &Options) -> ServerInfo {
+        if options.extended.output != Output::Json {
+            return ServerInfo::default();
+        }
+        let reply = connection.ask(&["INFO"]);
+        let text = match &reply {
+            Ok(value) if !value.is_error() => value.as_bytes().unwrap_or_default(),
+            _ => &[],
+        };
+        let text = String::from_utf8_lossy(text).into_owned();
+        let fields = text
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .filter(|(name, _)| INFO_FIELDS.contains(name))
+            .map(|(name, value)| (name.to_owned(), value.trim_end().to_owned()))
+            .collect();
+        ServerInfo { fields }
+    }
+}
+
+/// Collects what the chosen format needs, and writes it when the run ends.
+#[derive(Debug)]
+pub(crate) struct Report {
+    arguments: Vec<String>,
+    started: SystemTime,
+    redis_file: String,
+    rows: Vec<Json>,
+    csv: String,
+    markdown: String,
+    hdr_log: String,
+    baseline: Option<Json>,
+}
+
+impl Report {
+    pub(crate) fn new(arguments: &[OsString], session: &Session) -> Report {
+        let baseline = session.options.extended.baseline.as_ref().and_then(|path| {
+            let text = fs::read_to_string(path).map_err(|error| error.to_string());
+            let parsed = text.and_then(|text| {
+                serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string())
+            });
+            match parsed {
+                Ok(json) => Some(json),
+                Err(error) => {
+                    eprintln!("WARNING: cannot read the baseline {}: {error}", path.display());
+                    None
+                }
+            }
+        });
+        Report {
+            arguments: hide_passwords(arguments),
+            started: SystemTime::now(),
+            redis_file: String::new(),
+            rows: Vec::new(),
+            csv: String::new(),
+            markdown: String::new(),
+            hdr_log: String::new(),
+            baseline,
+        }
+    }
+
+    /// Takes text in redis-benchmark's format: to stdout at once, or to the file at the end.
+    pub(crate) fn redis_text(&mut self, text: &str) {
+        put(text);
+        self.redis_file.push_str(text);
+    }
+
+    /// Takes a finished test.
+    pub(crate) fn add(&mut self, session: &Session, test: Option<&Test>, outcome: &Outcome) {
+        let options = &session.options;
+        match options.extended.output {
+            Output::Redis => {}
+            Output::Json => self.rows.push(json::test(session, test, outcome)),
+            Output::CsvExtended => {
+                if self.csv.is_empty() {
+                    self.csv = csv_header(options);
+                }
+                self.csv.push_str(&csv_row(session, outcome));
+            }
+            Output::Markdown => {
+                if self.markdown.is_empty() {
+                    self.markdown = markdown_header(options);
+                }
+                self.markdown.push_str(&markdown_row(session, outcome));
+            }
+        }
+        if options.extended.hdr_log.is_some() {
+            json::append_hdr_log(&mut self.hdr_log, self.started, outcome);
+        }
+    }
+
+    /// Writes what was collected. The error is a sentence for stderr.
+    pub(crate) fn finish(&self, session: &Session) -> Result<(), String> {
+        let extended = &session.options.extended;
+        let text = match extended.output {
+            Output::Redis => self.redis_file.clone(),
+            Output::Json => json::document(session, &self.arguments, self.started, &self.rows),
+            Output::CsvExtended => self.csv.clone(),
+            Output::Markdown => self.markdown.clone(),
+        };
+        match &extended.output_file {
+            Some(path) => fs::write(path, &text)
+                .map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?,
+            None if extended.output != Output::Redis => put(&text),
+            None => {}
+        }
+        if let Some(path) = &extended.hdr_log {
+            fs::write(path, &self.hdr_log)
+                .map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// What is worse than in the baseline by more than is allowed.
+    pub(crate) fn worse_than_baseline(&self, session: &Session, outcome: &Outcome) -> Option<String> {
+        let tests = self.baseline.as_ref()?.get("tests")?.as_array()?;
+        let before = tests
+            .iter()
+            .find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))?;
+        let allowed = session.options.extended.max_regress_percent / 100.0;
+        let tps = before.get("tps")?.as_f64()?;
+        if outcome.rate() < tps * (1.0 - allowed) {
+            return Some(format!("{:.0} requests per second, {tps:.0} before", outcome.rate()));
+        }
+        let p99 = before.get("service")?.get("p99")?.as_f64()?;
+        let now = milliseconds(latency::value_at_percent(&outcome.service, 99.0));
+        (now > p99 * (1.0 + allowed)).then(|| format!("p99 is {now:.3} ms, {p99:.3} ms before"))
+    }
+}
+
+/// Lines after the text report of an open-loop test: both views of the latency.
+pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
+    let Some(response) = &outcome.response else { return String::new() };
+    let mut out = String::from(
+        "  open loop (msec):       avg       p50       p90       p99     p99.9       max\n",
+    );
+    for (name, histogram) in [("response", response), ("service", &outcome.service)] {
+        let _ = write!(out, "    {name:<14}{:>9.3}", latency::mean_us(histogram) / 1000.0);
+        for percent in [50.0, 90.0, 99.0, 99.9, 100.0] {
+            let value = milliseconds(latency::value_at_percent(histogram, percent));
+            let _ = write!(out, " {value:>9.3}");
+        }
+        out.push('\n');
+    }
+    if outcome.dropped + outcome.backlog > 0 {
+        let _ = writeln!(
+            out,
+            "    {} requests dropped, {} still waiting at the end",
+            outcome.dropped, outcome.backlog
+        );
+    }
+    out
+}
+
+/// What a reader must know before trusting the figures; for stderr, empty when all is well.
+pub(crate) fn notes(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    if outcome.errors.total() > 0 {
+        let _ = writeln!(
+            out,
+            "ERRORS: {} of {} requests of {} failed:",
+            outcome.errors.total(),
+            outcome.finished,
+            outcome.title
+        );
+        for (class, entry) in outcome.errors.iter() {
+            let _ = writeln!(out, "  {class}: {} (first: {})", entry.count, entry.first);
+        }
+    }
+    match &outcome.lateness {
+        Some(lateness) => {
+            let late = milliseconds(latency::value_at_percent(lateness, 99.0));
+            let waited = outcome.backlog + outcome.dropped > 0;
+            if late > LATENESS_LIMIT_MS && !waited && outcome.generator_limited() {
+                let _ = writeln!(
+                    out,
+                    "NOTE: the load generator was the limit: it sent {late:.1} ms late (p99); use \
+                     more --threads or another machine."
+                );
+            }
+        }
+        None if outcome.generator_limited() => {
+            let _ = writeln!(
+                out,
+                "NOTE: the load generator was the limit in {}: its busiest thread had no time left \
+                 ({:.0}% of the test); use more --threads or another machine.",
+                outcome.title,
+                (outcome.busiest_thread * 100.0).min(100.0)
+            );
+        }
+        None => {}
+    }
+    out
+}
+
+fn csv_header(options: &Options) -> String {
+    let mut out = format!(
+        "{},\"clients\",\"threads\",\"pipeline\",\"size\",\"requests\",\"seconds\",\"errors\",\
+         \"stddev_ms\",\"bytes_rx\",\"bytes_tx\",\"response_p99_ms\"",
+        crate::report::CSV_HEADER
+    );
+    for percent in &options.extended.percentiles {
+        let _ = write!(out, ",\"p{percent}_ms\"");
+    }
+    out.push('\n');
+    out
+}
+
+fn csv_row(session: &Session, outcome: &Outcome) -> String {
+    let options = &session.options;
+    let service = &outcome.service;
+    let at = |percent| milliseconds(latency::value_at_percent(service, percent));
+    let mut fields = vec![
+        outcome.title.clone(),
+        format!("{:.2}", outcome.rate()),
+        format!("{:.3}", latency::mean_us(service) / 1000.0),
+        format!("{:.3}", milliseconds(service.min())),
+        format!("{:.3}", at(50.0)),
+        format!("{:.3}", at(95.0)),
+        format!("{:.3}", at(99.0)),
+        format!("{:.3}", milliseconds(service.max())),
+        options.client_count().to_string(),
+        session.threads_shown.max(1).to_string(),
+        options.pipeline.to_string(),
+        outcome.payload_bytes.to_string(),
+        outcome.finished.to_string(),
+        format!("{:.6}", outcome.elapsed.as_secs_f64()),
+        outcome.errors.total().to_string(),
+        format!("{:.3}", service.stdev() / 1000.0),
+        outcome.bytes_received.to_string(),
+        outcome.bytes_sent.to_string(),
+        outcome.response.as_ref().map_or_else(String::new, |response| {
+            format!("{:.3}", milliseconds(latency::value_at_percent(response, 99.0)))
+        }),
+    ];
+    fields.extend(options.extended.percentiles.iter().map(|p| format!("{:.3}", at(*p))));
+    let fields: Vec<String> =
+        fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
+    format!("{}\n", fields.join(","))
+}
+
+fn markdown_header(options: &Options) -> String {
+    let mut heads =
+        vec!["test".to_owned(), "requests".to_owned(), "time (s)".to_owned(), "TPS".to_owned()];
+    heads.push("avg (ms)".to_owned());
+    heads.extend(options.extended.percentiles.iter().map(|percent| format!("p{percent}")));
+    heads.extend(["max".to_owned(), "errors".to_owned(), "generator CPU".to_owned()]);
+    let rule: Vec<&str> =
+        heads.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
+    format!("| {} |\n|{}|\n", heads.join(" | "), rule.join("|"))
+}
+
+fn markdown_row(session: &Session, outcome: &Outcome) -> String {
+    let latency: &Latency = outcome.response.as_ref().unwrap_or(&outcome.service);
+    let mut cells = vec![
+        outcome.title.replace('|', "\\|"),
+        outcome.finished.to_string(),
+        format!("{:.2}", outcome.elapsed.as_secs_f64()),
+        format!("{:.0}", outcome.rate()),
+        format!("{:.3}", latency::mean_us(latency) / 1000.0),
+    ];
+    cells.extend(
+        session
+            .options
+            .extended
+            .percentiles
+            .iter()
+            .map(|p| format!("{:.3}", milliseconds(latency::value_at_percent(latency, *p)))),
+    );
+    cells.push(format!("{:.3}", milliseconds(latency.max())));
+    cells.push(outcome.errors.total().to_string());
+    cells.push(format!("{:.0}%", outcome.busiest_thread * 100.0));
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// The arguments for the record, without what nobody else is to read.
+fn hide_passwords(arguments: &[OsString]) -> Vec<String> {
+    let mut hidden = Vec::with_capacity(arguments.len());
+    let mut previous = String::new();
+    for argument in arguments {
+        let text = argument.to_string_lossy().into_owned();
+        let is_secret = previous == "-a" || (previous == "-u" && text.contains('@'));
+        hidden.push(if is_secret { "…".to_owned() } else { text.clone() });
+        previous = text;
+    }
+    hidden
+}
+
+fn unix_seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn milliseconds(microseconds: u64) -> f64 {
+    microseconds as f64 / 1000.0
+}
+
+const LATENESS_LIMIT_MS: f64 = 1.0;
+
+const INFO_FIELDS: &[&str] = &[
+    "redis_version",
+    "valkey_version",
+    "oxidis_version",
+    "redis_mode",
+    "os",
+    "arch_bits",
+    "io_threads_active",
+    "uptime_in_seconds",
+    "connected_clients",
+    "used_memory",
+    "maxmemory_policy",
+    "role",
+];

@@ -1,0 +1,359 @@
+//! Command line of the load generator: redis-benchmark 7.2's options with their meanings and
+//! defaults, Valkey's additions, and our own (long names only, so that no two can clash).
+//!
+//! Parsing has no side effects: warnings and early endings are values, printed by the caller.
+//! Numbers of the old options go through [`atoi`], as they always did: text counts as zero.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use crate::{
+    extended::{self, Extended},
+    uri,
+};
+
+/// What to do, from the command line. Times are in the unit their type says; sizes in bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// Server host name or address (`-h`).
+    pub(crate) host: String,
+    /// Server port (`-p`).
+    pub(crate) port: u16,
+    /// Path of a unix socket (`-s`); wins over host and port.
+    pub(crate) socket: Option<PathBuf>,
+    /// Password for AUTH (`-a` or a URI).
+    pub(crate) password: Option<Vec<u8>>,
+    /// User name for AUTH (`--user` or a URI); alone it sends nothing.
+    pub(crate) user: Option<Vec<u8>>,
+    /// TLS was asked for (`--tls`, `rediss://`).
+    pub(crate) tls: bool,
+    /// Parallel connections as typed (`-c`); [`Options::client_count`] is what is opened.
+    pub(crate) clients: i64,
+    /// Requests of all clients together (`-n`); 0 runs without end.
+    pub(crate) requests: u64,
+    /// Value size in bytes (`-d`).
+    pub(crate) value_bytes: usize,
+    /// Number printed as `keep alive`; 0 opens a connection per batch (`-k`).
+    pub(crate) keep_alive: i64,
+    /// Upper bound (exclusive) of the random numbers that replace placeholders (`-r`).
+    pub(crate) keyspace: Option<u64>,
+    /// Requests per batch (`-P`).
+    pub(crate) pipeline: usize,
+    /// One line per test (`-q`).
+    pub(crate) quiet: bool,
+    /// Comma-separated report (`--csv`).
+    pub(crate) csv: bool,
+    /// Repeat for ever (`-l`).
+    pub(crate) endless_suite: bool,
+    /// Only open idle connections (`-I`).
+    pub(crate) idle: bool,
+    /// Chosen tests, lower case, with a comma at both ends (`-t`).
+    pub(crate) tests: Option<String>,
+    /// Append standard input as the last argument (`-x`).
+    pub(crate) argument_from_stdin: bool,
+    /// Speak RESP3 (`-3`).
+    pub(crate) resp3: bool,
+    /// Database to select (`--dbnum` or a URI).
+    pub(crate) database: i64,
+    /// Event-loop threads as typed (`--threads`); 0 reports `multi-thread: no`.
+    pub(crate) threads: usize,
+    /// Spread over the primaries of a Redis Cluster (`--cluster`).
+    pub(crate) cluster: bool,
+    /// Send CLIENT TRACKING on (`--enable-tracking`).
+    pub(crate) tracking: bool,
+    /// Significant digits of the histogram (`--precision`).
+    pub(crate) precision: u8,
+    /// Seed of the random numbers (`--seed`).
+    pub(crate) seed: Option<u32>,
+    /// The command to run instead of the suite: its words, as typed.
+    pub(crate) command: Vec<Vec<u8>>,
+    /// Everything that redis-benchmark 7.2 does not have.
+    pub(crate) extended: Extended,
+}
+
+impl Options {
+    /// Connections to open: at least one, whatever was typed.
+    pub(crate) fn client_count(&self) -> usize {
+        usize::try_from(self.clients).unwrap_or(1).max(1)
+    }
+
+    /// `host:port`, or the path of the socket, as error messages name the server.
+    pub(crate) fn server_name(&self) -> String {
+        match &self.socket {
+            Some(path) => path.display().to_string(),
+            None => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// The local address to connect from for connections to the server at this index.
+    pub(crate) fn source(&self, index: u32) -> Option<std::net::IpAddr> {
+        let addresses = &self.extended.source_addresses;
+        addresses.get((index as usize).checked_rem(addresses.len())?).copied()
+    }
+
+    /// Whether the test called `name` is to be run.
+    pub(crate) fn test_is_selected(&self, name: &str) -> bool {
+        self.tests.as_ref().is_none_or(|tests| tests.contains(&format!(",{name},")))
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            host: "127.0.0.1".to_owned(),
+            port: 6379,
+            socket: None,
+            password: None,
+            user: None,
+            tls: false,
+            clients: 50,
+            requests: 100_000,
+            value_bytes: 3,
+            keep_alive: 1,
+            keyspace: None,
+            pipeline: 1,
+            quiet: false,
+            csv: false,
+            endless_suite: false,
+            idle: false,
+            tests: None,
+            argument_from_stdin: false,
+            resp3: false,
+            database: 0,
+            threads: 0,
+            cluster: false,
+            tracking: false,
+            precision: DEFAULT_PRECISION,
+            seed: None,
+            command: Vec::new(),
+            extended: Extended::default(),
+        }
+    }
+}
+
+/// Result of reading the command line.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// Run with these options, after printing the warnings on stderr.
+    Run(Box<Options>, Vec<String>),
+    /// `--help`, or `--help TASK`.
+    Help(Option<String>),
+    /// `-v` or `--version`.
+    Version,
+    /// An unknown option or one without its value: stdout says so, then the help; exit 1.
+    Invalid(String),
+    /// Any other mistake: this text on stderr, exit 1.
+    Fatal(String),
+}
+
+/// Reads the arguments (without the program's own name).
+pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
+    let words: Vec<Vec<u8>> =
+        arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+    let mut parser = Parser { words, next: 0, options: Options::default(), warnings: Vec::new() };
+    match parser.run() {
+        Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
+        Err(stop) => stop,
+    }
+}
+
+struct Parser {
+    words: Vec<Vec<u8>>,
+    next: usize,
+    options: Options,
+    warnings: Vec<String>,
+}
+
+impl Parser {
+    fn run(&mut self) -> Result<(), Parsed> {
+        while let Some(word) = self.words.get(self.next).cloned() {
+            self.next += 1;
+            let name = String::from_utf8_lossy(&word).into_owned();
+            if name == "--" {
+                self.options.command = self.words.split_off(self.next);
+                break;
+            }
+            if self.compatible(&name)? || self.transport(&name)? {
+                continue;
+            }
+            if word.first() == Some(&b'-') {
+                if self.beyond(&name)? {
+                    continue;
+                }
+                return Err(Parsed::Invalid(name));
+            }
+            self.options.command = self.words.split_off(self.next - 1);
+            break;
+        }
+        extended::check(&self.options).map_err(Parsed::Fatal)
+    }
+
+    /// The options of redis-benchmark 7.2 apart from TLS. False when `name` is none of them.
+    fn compatible(&mut self, name: &str) -> Result<bool, Parsed> {
+        match name {
+            "-c" => self.options.clients = self.number(name)?,
+            "-v" | "--version" => return Err(Parsed::Version),
+            "--help" => return Err(Parsed::Help(self.words.get(self.next).map(|w| text(w)))),
+            "-n" => self.options.requests = u64::try_from(self.number(name)?).unwrap_or(0),
+            "-k" => self.options.keep_alive = self.number(name)?,
+            "-h" => self.options.host = text(&self.value(name)?),
+            "-p" => self.options.port = port(self.number(name)?)?,
+            "-s" => self.options.socket = Some(PathBuf::from(text(&self.value(name)?))),
+            "-x" => self.options.argument_from_stdin = true,
+            "-a" => self.options.password = Some(self.value(name)?),
+            "--user" => self.options.user = Some(self.value(name)?),
+            "-u" => {
+                let value = text(&self.value(name)?);
+                self.server_uri(&value)?;
+            }
+            "-3" => self.options.resp3 = true,
+            "-d" => {
+                let bytes = self.number(name)?.clamp(1, VALUE_BYTES_MAX);
+                self.options.value_bytes = usize::try_from(bytes).unwrap_or(1);
+            }
+            "-P" => self.options.pipeline = usize::try_from(self.number(name)?).unwrap_or(1).max(1),
+            "-r" => {
+                let value = self.value(name)?;
+                // Redis: a dash must be followed by a digit, so that `-r -q` is caught.
+                if value.first() == Some(&b'-') && !value.get(1).is_some_and(u8::is_ascii_digit) {
+                    return Err(Parsed::Invalid(text(&value)));
+                }
+                self.options.keyspace = Some(u64::try_from(atoi(&value)).unwrap_or(0));
+            }
+            "-q" => self.options.quiet = true,
+            "--csv" => self.options.csv = true,
+            "-l" => self.options.endless_suite = true,
+            "-I" => self.options.idle = true,
+            "-e" => self.warnings.push(
+                "WARNING: -e option has no effect. We now immediately exit on error to avoid \
+                 false results."
+                    .to_owned(),
+            ),
+            #[expect(clippy::cast_possible_truncation, reason = "srandom() took an int")]
+            "--seed" => self.options.seed = Some(self.number(name)? as u32),
+            "-t" => {
+                let list = text(&self.value(name)?).to_ascii_lowercase();
+                self.options.tests = Some(format!(",{list},"));
+            }
+            "--dbnum" => self.options.database = self.number(name)?,
+            "--precision" => {
+                self.options.precision = match self.number(name)? {
+                    digits if digits < 0 => DEFAULT_PRECISION,
+                    digits => u8::try_from(digits.clamp(1, PRECISION_MAX)).unwrap_or(1),
+                };
+            }
+            "--threads" => {
+                let threads = self.number(name)?;
+                if threads > THREADS_MAX {
+                    self.warnings.push(format!(
+                        "WARNING: Too many threads, limiting threads to {THREADS_MAX}."
+                    ));
+                }
+                self.options.threads = usize::try_from(threads.clamp(0, THREADS_MAX)).unwrap_or(0);
+            }
+            "--cluster" => self.options.cluster = true,
+            "--enable-tracking" => self.options.tracking = true,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// TLS options: all are understood, none can be served yet.
+    fn transport(&mut self, name: &str) -> Result<bool, Parsed> {
+        match name {
+            "--tls" => self.options.tls = true,
+            "--insecure" => {}
+            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers"
+            | "--tls-ciphersuites" => {
+                self.value(name)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn beyond(&mut self, name: &str) -> Result<bool, Parsed> {
+        let Some(kind) = extended::kind(name) else { return Ok(false) };
+        let value = match kind {
+            extended::Kind::Flag => String::new(),
+            extended::Kind::Value => text(&self.value(name)?),
+        };
+        extended::apply(&mut self.options.extended, name, &value).map_err(Parsed::Fatal)?;
+        Ok(true)
+    }
+
+    fn server_uri(&mut self, value: &str) -> Result<(), Parsed> {
+        let parsed = uri::parse(value).map_err(|error| Parsed::Fatal(error.to_owned()))?;
+        let options = &mut self.options;
+        options.tls |= parsed.tls;
+        options.user = parsed.user.or(options.user.take());
+        options.password = parsed.password.or(options.password.take());
+        if let Some(host) = parsed.host {
+            options.host = host;
+        }
+        if let Some(number) = parsed.port {
+            options.port = port(number)?;
+        }
+        if let Some(database) = parsed.database {
+            options.database = database;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, name: &str) -> Result<Vec<u8>, Parsed> {
+        let value = self.words.get(self.next).cloned();
+        self.next += 1;
+        value.ok_or_else(|| Parsed::Invalid(name.to_owned()))
+    }
+
+    fn number(&mut self, name: &str) -> Result<i64, Parsed> {
+        self.value(name).map(|value| atoi(&value))
+    }
+}
+
+fn port(number: i64) -> Result<u16, Parsed> {
+    u16::try_from(number).map_err(|_| Parsed::Fatal("Invalid server port.".to_owned()))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// C's reading of a decimal number: blanks, a sign, digits; anything else ends it, nothing is 0.
+/// Saturates where C would overflow.
+pub(crate) fn atoi(word: &[u8]) -> i64 {
+    let word = word.trim_ascii_start();
+    let (negative, digits) = match word.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, word),
+    };
+    let magnitude = digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .fold(0_i64, |sum, byte| sum.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
+    if negative { -magnitude } else { magnitude }
+}
+
+/// Reads `250ms`, `10s`, `5m`, `1h` or a bare number of seconds.
+pub(crate) fn duration(value: &str) -> Option<Duration> {
+    let split = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
+    let (number, unit) = value.split_at(split);
+    let number: f64 = number.parse().ok()?;
+    let seconds = match unit {
+        "us" => number / 1e6,
+        "ms" => number / 1e3,
+        "" | "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+const DEFAULT_PRECISION: u8 = 3;
+const PRECISION_MAX: i64 = 4;
+const THREADS_MAX: i64 = 500;
+const VALUE_BYTES_MAX: i64 = 1 << 30;
+
+#[cfg(test)]
+mod tests;

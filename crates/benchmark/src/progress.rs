@@ -1,0 +1,121 @@
+//! The line that moves while a test runs, as redis-benchmark prints it.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use crate::{extended, options::Options};
+
+/// Printer of progress lines; remembers how much it has to blank.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    sink: Sink,
+    title: String,
+    printed_bytes: usize,
+    previous: (Duration, u64, u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sink {
+    Stdout,
+    Stderr,
+    Nowhere,
+}
+
+impl Progress {
+    /// Time between two lines.
+    pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
+
+    /// A printer as the options want it.
+    pub(crate) fn new(options: &Options) -> Progress {
+        let redis_output = options.extended.output == extended::Output::Redis;
+        let sink = match options.extended.progress {
+            extended::Progress::Never => Sink::Nowhere,
+            _ if options.csv => Sink::Nowhere,
+            // Machine-readable reports own stdout.
+            extended::Progress::Compatible if redis_output => Sink::Stdout,
+            _ if io::stderr().is_terminal() => Sink::Stderr,
+            _ => Sink::Nowhere,
+        };
+        Progress {
+            sink,
+            title: String::new(),
+            printed_bytes: 0,
+            previous: (Duration::ZERO, 0, 0),
+        }
+    }
+
+    /// A test begins.
+    pub(crate) fn begin(&mut self, title: &str) {
+        title.clone_into(&mut self.title);
+        self.printed_bytes = 0;
+        self.previous = (Duration::ZERO, 0, 0);
+    }
+
+    /// Prints the line for `finished` requests in `elapsed`, whose latencies add up to
+    /// `latency_us`.
+    pub(crate) fn show(&mut self, elapsed: Duration, finished: u64, latency_us: u64) {
+        let (last_elapsed, last_finished, last_latency_us) = self.previous;
+        self.previous = (elapsed, finished, latency_us);
+        let now = finished.saturating_sub(last_finished);
+        let line = format!(
+            "{}: rps={:.1} (overall: {:.1}) avg_msec={:.3} (overall: {:.3})\r",
+            self.title,
+            ratio(now, elapsed.saturating_sub(last_elapsed).as_secs_f64()),
+            ratio(finished, elapsed.as_secs_f64()),
+            average_ms(latency_us.saturating_sub(last_latency_us), now),
+            average_ms(latency_us, finished),
+        );
+        let blank = self.blank();
+        self.printed_bytes = line.len();
+        self.write(&format!("{blank}{line}"));
+    }
+
+    /// Prints the number of idle connections (`-I`).
+    pub(crate) fn idle(&mut self, connections: u64) {
+        self.write(&format!("clients: {connections}\r"));
+    }
+
+    /// The bytes that wipe the line before a report; empty where no line is shown.
+    pub(crate) fn blank(&self) -> String {
+        let width = self.printed_bytes;
+        if self.sink == Sink::Nowhere { String::new() } else { format!("{:>width$}\r", " ") }
+    }
+
+    /// Wipes the line if it is not on stdout, where the report does so itself.
+    pub(crate) fn end(&mut self) -> String {
+        match self.sink {
+            Sink::Stdout => self.blank(),
+            Sink::Stderr => {
+                self.write(&self.blank());
+                String::new()
+            }
+            Sink::Nowhere => String::new(),
+        }
+    }
+
+    fn write(&self, text: &str) {
+        // A reader that went away must not end the measurement.
+        let _ = match self.sink {
+            Sink::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+            }
+            Sink::Stderr => io::stderr().lock().write_all(text.as_bytes()),
+            Sink::Nowhere => Ok(()),
+        };
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn ratio(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+/// Redis: prints `-nan` before the first reply; a number is more use.
+fn average_ms(sum_us: u64, count: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let average = if count == 0 { 0.0 } else { sum_us as f64 / count as f64 / 1000.0 };
+    average
+}

@@ -1,0 +1,199 @@
+//! What a finished test is known by, before any output format.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::latency::Latency;
+
+/// Error replies and failures by class: the count and the first text seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Errors {
+    classes: BTreeMap<String, ErrorClass>,
+}
+
+/// Errors that start with the same word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ErrorClass {
+    /// How many.
+    pub(crate) count: u64,
+    /// Text of the first, without the leading dash.
+    pub(crate) first: String,
+}
+
+impl Errors {
+    /// Counts an error reply, whose text begins with its class (`ERR …`, `MOVED …`).
+    pub(crate) fn add_reply(&mut self, text: &str) {
+        let class = text.split(' ').next().unwrap_or_default();
+        let is_word = !class.is_empty()
+            && class.len() <= 32
+            && class.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        self.add(if is_word { class } else { "ERR" }, text);
+    }
+
+    /// Counts a failure of the given class (`timeout`, `reset`, `connect`).
+    pub(crate) fn add(&mut self, class: &str, text: &str) {
+        match self.classes.get_mut(class) {
+            Some(known) => known.count += 1,
+            None => {
+                let entry = ErrorClass { count: 1, first: text.to_owned() };
+                self.classes.insert(class.to_owned(), entry);
+            }
+        }
+    }
+
+    /// Adds another thread's errors.
+    pub(crate) fn merge(&mut self, other: &Errors) {
+        for (class, entry) in &other.classes {
+            match self.classes.get_mut(class) {
+                Some(known) => known.count += entry.count,
+                None => {
+                    self.classes.insert(class.clone(), entry.clone());
+                }
+            }
+        }
+    }
+
+    /// All errors together.
+    pub(crate) fn total(&self) -> u64 {
+        self.classes.values().map(|class| class.count).sum()
+    }
+
+    /// Errors that a cluster client expects while slots move; they do not fail a run.
+    pub(crate) fn redirects(&self) -> u64 {
+        ["MOVED", "ASK"].iter().filter_map(|class| self.classes.get(*class)).map(|c| c.count).sum()
+    }
+
+    /// Classes in alphabetical order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &ErrorClass)> {
+        self.classes.iter().map(|(class, entry)| (class.as_str(), entry))
+    }
+}
+
+/// Requests of one kind within a test.
+#[derive(Debug, Clone)]
+pub(crate) struct OperationOutcome {
+    /// Name of the operation.
+    pub(crate) name: String,
+    /// Its latencies, µs, error replies included.
+    pub(crate) service: Latency,
+    /// Its error replies.
+    pub(crate) errors: u64,
+}
+
+/// One interval of the timeline.
+#[derive(Debug, Clone)]
+pub(crate) struct Interval {
+    /// End of the interval, from the start of the test.
+    pub(crate) end: Duration,
+    /// Length of the interval.
+    pub(crate) length: Duration,
+    /// Latencies recorded in it.
+    pub(crate) service: Latency,
+    /// Error replies in it.
+    pub(crate) errors: u64,
+}
+
+/// Everything measured in one test.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    /// Title of the test.
+    pub(crate) title: String,
+    /// Number printed as `bytes payload`.
+    pub(crate) payload_bytes: usize,
+    /// Replies received in the measured time, error replies included.
+    pub(crate) finished: u64,
+    /// Wall time of the measured part.
+    pub(crate) elapsed: Duration,
+    /// Time from send to reply, µs.
+    pub(crate) service: Latency,
+    /// Time from the scheduled send to the reply, µs; only with `--rate`.
+    pub(crate) response: Option<Latency>,
+    /// Errors by class.
+    pub(crate) errors: Errors,
+    /// Requests that the schedule asked for and the backlog limit refused.
+    pub(crate) dropped: u64,
+    /// Requests still waiting for a connection when the test ended.
+    pub(crate) backlog: u64,
+    /// Bytes written.
+    pub(crate) bytes_sent: u64,
+    /// Bytes read.
+    pub(crate) bytes_received: u64,
+    /// Null replies to reads (`misses`), and the other replies to the same.
+    pub(crate) null_replies: u64,
+    /// Connections that stood at the start.
+    pub(crate) connected: usize,
+    /// Time to establish a connection, µs.
+    pub(crate) connect: Latency,
+    /// How late the generator sent what the schedule asked for, µs; only with `--rate`.
+    pub(crate) lateness: Option<Latency>,
+    /// CPU time over wall time of the busiest generator thread, 0 … 1.
+    pub(crate) busiest_thread: f64,
+    /// CPU time of all generator threads.
+    pub(crate) generator_cpu: Duration,
+    /// Per-operation rows, when there is more than one operation.
+    pub(crate) operations: Vec<OperationOutcome>,
+    /// Per-interval rows, when asked for.
+    pub(crate) timeline: Vec<Interval>,
+    /// Ended by Ctrl-C.
+    pub(crate) interrupted: bool,
+}
+
+impl Outcome {
+    /// Requests per second as redis-benchmark computes it: single precision, whole milliseconds.
+    #[expect(clippy::cast_precision_loss, reason = "Redis: single precision, to the last digit")]
+    pub(crate) fn redis_rate(&self) -> f32 {
+        let seconds = match self.elapsed.as_millis() {
+            // Too short for Redis's clock, which would show an infinite rate.
+            0 => self.elapsed.as_secs_f32().max(1e-6),
+            milliseconds => milliseconds as f32 / 1000.0,
+        };
+        self.finished as f32 / seconds
+    }
+
+    /// Requests per second.
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub(crate) fn rate(&self) -> f64 {
+        self.finished as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Replies that were not errors, per second.
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub(crate) fn success_rate(&self) -> f64 {
+        let successes = self.finished.saturating_sub(self.errors.total());
+        successes as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Errors as a share of all finished requests, 0 … 1.
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub(crate) fn error_share(&self) -> f64 {
+        match self.finished.max(self.errors.total()) {
+            0 => 0.0,
+            finished => self.errors.total() as f64 / finished as f64,
+        }
+    }
+
+    /// Whether the generator had no CPU left, so that it set the limit and not the server.
+    pub(crate) fn generator_limited(&self) -> bool {
+        self.busiest_thread >= BUSY_LIMIT
+    }
+}
+
+/// CPU share of a thread from which the generator is called the limit.
+const BUSY_LIMIT: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_fall_into_classes() {
+        let mut errors = Errors::default();
+        errors.add_reply("ERR unknown command");
+        errors.add_reply("ERR wrong number");
+        errors.add_reply("MOVED 1 a:1");
+        errors.add_reply("strange text");
+        errors.add("timeout", "no reply within 1 s");
+        let seen: Vec<_> = errors.iter().map(|(class, entry)| (class, entry.count)).collect();
+        assert_eq!(seen, [("ERR", 3), ("MOVED", 1), ("timeout", 1)]);
+        assert_eq!((errors.total(), errors.redirects()), (5, 1));
+    }
+}

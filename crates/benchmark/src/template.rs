@@ -1,0 +1,247 @@
+//! Hot path: request templates. No allocation, no formatting, no clock.
+//!
+//! The bytes of a whole batch are built once per test. Before a send only the *places* that
+//! vary are overwritten, at fixed offsets and fixed width, and the batch is one slice:
+//!
+//! ```text
+//! *2␍␊$3␍␊GET␍␊$16␍␊key:__rand_int__␍␊ *2␍␊$3␍␊GET␍␊$16␍␊key:__rand_int__␍␊ …   (-P times)
+//! └ starts[0]            └ places[0]    └ starts[1]            └ places[1]
+//! ```
+//!
+//! A sequence of several commands (`a ; b`) is unrolled so that a batch may begin at any of
+//! them: the buffer holds the sequence's length plus `-P` commands.
+//!
+//! Invariant: `starts` ascends from 0 to `bytes.len()`; every place lies inside one command and
+//! places do not overlap; `place_starts[i]` counts the places before command `i`.
+
+use crate::{keys::Keys, random::AdditiveRandom};
+
+/// Commands ready to send, with their variable places.
+#[derive(Debug, Clone)]
+pub(crate) struct Template {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+    places: Vec<Place>,
+    place_starts: Vec<usize>,
+    sequence_length: usize,
+}
+
+/// What the places are filled from; one per thread.
+#[derive(Debug)]
+pub(crate) struct Filler<'a> {
+    /// Numbers for `__rand_int__` and its kin.
+    pub(crate) keys: &'a mut Keys,
+    /// Random choice of value bytes and slot tags.
+    pub(crate) random: &'a mut AdditiveRandom,
+    /// Tags of the slots of the node that the batch goes to; empty outside cluster mode.
+    pub(crate) tags: &'a [[u8; 3]],
+    /// Random bytes to cut values from (`--value random`), at least twice the largest value.
+    pub(crate) value_pool: &'a [u8],
+}
+
+/// What a template's variable parts may be.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Substitution {
+    /// Replace `__rand_int__` and `__rand_1st__` … `__rand_9th__` (`-r`).
+    pub(crate) numbers: bool,
+    /// Replace the inside of `{tag}` (`--cluster`).
+    pub(crate) tags: bool,
+    /// Length of the value whose copies are overwritten with random bytes, 0 for none.
+    pub(crate) value_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    offset: usize,
+    fill: Fill,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    /// Twelve digits, new at each occurrence.
+    Number,
+    /// Twelve digits, equal within one command; the index of the ordinal placeholder.
+    Ordinal(u8),
+    /// Three bytes between the braces of a hash tag.
+    Tag,
+    /// That many bytes of the value pool.
+    Value(usize),
+}
+
+impl Template {
+    /// Unrolls `commands` (a sequence, each RESP-encoded or inline) for batches of `pipeline`.
+    /// `value` is the payload looked for when values are to vary.
+    pub(crate) fn new(
+        commands: &[Vec<u8>],
+        pipeline: usize,
+        substitution: Substitution,
+        value: &[u8],
+    ) -> Template {
+        let sequence_length = commands.len().max(1);
+        let unrolled = if commands.len() <= 1 { pipeline } else { commands.len() + pipeline };
+        let found: Vec<Vec<Place>> =
+            commands.iter().map(|command| find_places(command, substitution, value)).collect();
+        let mut template = Template {
+            bytes: Vec::with_capacity(commands.first().map_or(0, Vec::len) * unrolled),
+            starts: vec![0],
+            places: Vec::new(),
+            place_starts: vec![0],
+            sequence_length,
+        };
+        for (command, places) in commands.iter().zip(&found).cycle().take(unrolled) {
+            let base = template.bytes.len();
+            template.bytes.extend_from_slice(command);
+            template.places.extend(
+                places.iter().map(|place| Place { offset: base + place.offset, ..*place }),
+            );
+            template.starts.push(template.bytes.len());
+            template.place_starts.push(template.places.len());
+        }
+        template
+    }
+
+    /// Commands after which the sequence starts again.
+    pub(crate) fn sequence_length(&self) -> usize {
+        self.sequence_length
+    }
+
+    /// Appends `count` commands (at most the pipeline depth), beginning with the `first`
+    /// (modulo the sequence), after filling their places.
+    #[inline]
+    pub(crate) fn render(
+        &mut self,
+        first: usize,
+        count: usize,
+        filler: &mut Filler<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let first = if self.sequence_length == 1 { 0 } else { first % self.sequence_length };
+        let last = (first + count).min(self.starts.len() - 1);
+        debug_assert_eq!(last - first, count, "a batch is at most the pipeline depth");
+        if !self.places.is_empty() {
+            for command in first..last {
+                self.fill(command, filler);
+            }
+        }
+        out.extend_from_slice(&self.bytes[self.starts[first]..self.starts[last]]);
+    }
+
+    #[inline]
+    fn fill(&mut self, command: usize, filler: &mut Filler<'_>) {
+        let mut tag: Option<[u8; 3]> = None;
+        let mut ordinals = [None; 9];
+        let places = self.place_starts[command]..self.place_starts[command + 1];
+        for place in &self.places[places] {
+            let at = place.offset;
+            match place.fill {
+                Fill::Number => {
+                    write_twelve_digits(&mut self.bytes[at..at + 12], filler.keys.next());
+                }
+                Fill::Ordinal(index) => {
+                    let number = *ordinals[usize::from(index)]
+                        .get_or_insert_with(|| filler.keys.next());
+                    write_twelve_digits(&mut self.bytes[at..at + 12], number);
+                }
+                Fill::Tag => {
+                    let tag = *tag.get_or_insert_with(|| match filler.tags {
+                        [] => *b"tag",
+                        tags => tags[index_below(filler.random, tags.len())],
+                    });
+                    self.bytes[at..at + 3].copy_from_slice(&tag);
+                }
+                Fill::Value(length) => {
+                    let spare = filler.value_pool.len().saturating_sub(length);
+                    let from = index_below(filler.random, spare.max(1));
+                    if let Some(value) = filler.value_pool.get(from..from + length) {
+                        self.bytes[at..at + length].copy_from_slice(value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether any command holds a `{tag}` to fill.
+    pub(crate) fn has_tags(&self) -> bool {
+        self.places.iter().any(|place| place.fill == Fill::Tag)
+    }
+}
+
+/// Encodes words as a RESP array of bulk strings.
+pub(crate) fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let mut command = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        let word = word.as_ref();
+        command.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        command.extend_from_slice(word);
+        command.extend_from_slice(b"\r\n");
+    }
+    command
+}
+
+/// Writes `number` modulo 10¹² over `place`, padded with zeros.
+#[inline]
+pub(crate) fn write_twelve_digits(place: &mut [u8], number: u64) {
+    let mut rest = number;
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
+fn index_below(random: &mut AdditiveRandom, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).unwrap_or(0)
+}
+
+fn find_places(command: &[u8], substitution: Substitution, value: &[u8]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut at = 0;
+    while at < command.len() {
+        let rest = &command[at..];
+        let found = match rest[0] {
+            b'_' if substitution.numbers => number_at(rest).map(|fill| (at, fill, 12)),
+            b'{' if substitution.tags && rest.starts_with(b"{tag}") => Some((at + 1, Fill::Tag, 5)),
+            _ if substitution.value_bytes > 0
+                && value.len() == substitution.value_bytes
+                && rest.starts_with(value)
+                && rest[value.len()..].starts_with(b"\r\n")
+                && at > 0
+                && command[at - 1] == b'\n' =>
+            {
+                Some((at, Fill::Value(value.len()), value.len()))
+            }
+            _ => None,
+        };
+        match found {
+            Some((offset, fill, length)) => {
+                places.push(Place { offset, fill });
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    places
+}
+
+fn number_at(text: &[u8]) -> Option<Fill> {
+    if text.starts_with(b"__rand_int__") {
+        return Some(Fill::Number);
+    }
+    let ordinal = ORDINALS.iter().position(|ordinal| text.starts_with(*ordinal))?;
+    u8::try_from(ordinal).ok().map(Fill::Ordinal)
+}
+
+/// Valkey: placeholders whose number is the same wherever they occur in one command.
+const ORDINALS: [&[u8]; 9] = [
+    b"__rand_1st__",
+    b"__rand_2nd__",
+    b"__rand_3rd__",
+    b"__rand_4th__",
+    b"__rand_5th__",
+    b"__rand_6th__",
+    b"__rand_7th__",
+    b"__rand_8th__",
+    b"__rand_9th__",
+];
+
+#[cfg(test)]
+mod tests;

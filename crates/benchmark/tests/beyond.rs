@@ -1,0 +1,207 @@
+//! What redis-benchmark cannot do, against Debian's redis-server.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{thread, time::Duration};
+
+use serde_json::Value;
+use support::{Redis, ours, ours_with, shape, spawn_ours, theirs, words};
+
+fn json(redis: &Redis, options: &str) -> Value {
+    let output = ours(redis.port, &format!("--output json {options}"));
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn a_frozen_server_shows_in_the_response_time() {
+    let redis = Redis::start(&["--enable-debug-command", "yes"]);
+    let child = spawn_ours(
+        redis.port,
+        "--output json --rate 1000 --duration 3s -c 20 get x",
+    );
+    thread::sleep(Duration::from_millis(1_000));
+    redis.ask(&["DEBUG", "SLEEP", "1.2"]);
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let test = &report["tests"][0];
+    // A third of the schedule waited up to 1.2 s, but only the 20 requests under way when the
+    // server froze took long once they were sent.
+    let response = test["response"]["p90"].as_f64().unwrap();
+    let service = test["service"]["p90"].as_f64().unwrap();
+    assert!(response > 500.0, "{test:#}");
+    assert!(service < 300.0, "{test:#}");
+    assert!(test["requests"].as_u64().unwrap() > 2_500, "{test:#}");
+}
+
+#[test]
+fn errors_are_counted_by_class() {
+    let redis = Redis::start(&[]);
+    redis.ask(&["SET", "text", "x"]);
+    let output = ours(redis.port, "--on-error count --output json -n 50 incr text");
+    assert_eq!(output.status.code(), Some(4));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["tests"][0]["errors"]["ERR"]["count"], 50);
+    assert_eq!(report["tests"][0]["requests"], 50);
+    let within = ours(redis.port, "--on-error count --max-errors 50 -q -n 50 incr text");
+    assert!(within.status.success());
+    redis.ask(&["LPUSH", "list", "x"]);
+    let report = json(&redis, "--on-error count -n 5 get list");
+    assert_eq!(report["tests"][0]["errors"]["WRONGTYPE"]["count"], 5);
+}
+
+#[test]
+fn a_restart_of_the_server_is_survived() {
+    let mut redis = Redis::start(&[]);
+    let child = spawn_ours(
+        redis.port,
+        "--output json --on-error reconnect --duration 3s -c 10 set a b",
+    );
+    thread::sleep(Duration::from_millis(800));
+    redis.restart();
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e} {output:?}"));
+    let test = &report["tests"][0];
+    assert!(test["errors"]["reset"]["count"].as_u64().unwrap() >= 1, "{test:#}");
+    assert!(redis.calls("set") > 100, "it went on after the restart");
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_run() {
+    let mut redis = Redis::start(&[]);
+    let child = spawn_ours(redis.port, "-q --duration 20s set a b");
+    thread::sleep(Duration::from_millis(500));
+    redis.stop();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.starts_with("Error: "), "{text}");
+}
+
+#[test]
+fn time_bounds_and_intervals() {
+    let redis = Redis::start(&[]);
+    let report = json(&redis, "--duration 600ms --warmup 200ms --timeline 100ms -c 4 get x");
+    let test = &report["tests"][0];
+    let seconds = test["seconds"].as_f64().unwrap();
+    assert!((0.59..0.75).contains(&seconds), "{seconds}");
+    let timeline = test["timeline"].as_array().unwrap();
+    assert!((2..=7).contains(&timeline.len()), "{timeline:?}");
+    let sum: f64 = timeline.iter().map(|row| row["tps"].as_f64().unwrap()).sum();
+    assert!(sum > 0.0);
+}
+
+#[test]
+fn a_mix_has_a_row_for_each_command() {
+    let redis = Redis::start(&[]);
+    let report = json(&redis, "--mix set=1,get=3 -n 4000 -P 4 -r 100");
+    let rows = report["tests"][0]["per_op"].as_array().unwrap();
+    let requests = |at: usize| rows[at]["requests"].as_u64().unwrap();
+    assert_eq!(requests(0) + requests(1), 4_000);
+    assert!((800..1_200).contains(&requests(0)), "{}", requests(0));
+    assert_eq!(redis.calls("set"), requests(0));
+}
+
+#[test]
+fn several_commands_in_a_row() {
+    let redis = Redis::start(&[]);
+    let options = words("-n 40 -c 1 -q set a 1 ; 3 incr a");
+    assert!(ours_with(redis.port, &options, "").status.success());
+    assert_eq!((redis.calls("set"), redis.calls("incr")), (10, 30));
+}
+
+#[test]
+fn value_sizes_and_kinds() {
+    let redis = Redis::start(&[]);
+    ours(redis.port, "-q -n 300 -r 300 --keys seq --size 5,50 --value random -t set");
+    let lengths: Vec<String> = (0..300)
+        .map(|key| redis.ask(&["STRLEN", &format!("key:{key:012}")]))
+        .collect();
+    assert!(lengths.iter().all(|length| length == ":5" || length == ":50"));
+    assert!(lengths.iter().any(|length| length == ":5"));
+    assert!(lengths.iter().any(|length| length == ":50"));
+    let (one, two) =
+        (redis.ask(&["GET", "key:000000000000"]), redis.ask(&["GET", "key:000000000001"]));
+    assert_ne!(one.as_bytes()[..5], two.as_bytes()[..5]);
+}
+
+#[test]
+fn assertions_set_the_exit_code() {
+    let redis = Redis::start(&[]);
+    assert!(ours(redis.port, "-q -n 100 --assert p99<10s,errors==0 get x").status.success());
+    let failed = ours(redis.port, "-q -n 100 --assert tps>1000000000 get x");
+    assert_eq!(failed.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("FAILED: get x: tps>1000000000"));
+}
+
+#[test]
+fn a_baseline_is_compared_with() {
+    let redis = Redis::start(&[]);
+    let file = redis.directory.path().join("base.json");
+    let path = file.display();
+    ours(redis.port, &format!("-n 500 --output json --output-file {path} get x"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut base: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(base["schema"], "oxidis-benchmark-1");
+    base["tests"][0]["tps"] = 1e12.into();
+    std::fs::write(&file, base.to_string()).unwrap();
+    let worse = ours(redis.port, &format!("-q -n 500 --baseline {path} get x"));
+    assert_eq!(worse.status.code(), Some(3));
+}
+
+#[test]
+fn passwords_stay_out_of_reports() {
+    let redis = Redis::start(&["--requirepass", "hunter2"]);
+    let output = ours(redis.port, "-a hunter2 -n 10 --output json get x");
+    assert!(output.status.success());
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("hunter2"));
+}
+
+#[test]
+fn many_clients_all_send() {
+    let redis = Redis::start(&[]);
+    let report = json(&redis, "-c 3000 --per-client 2 --threads 2 set a b");
+    assert_eq!(report["tests"][0]["connected"], 3_000);
+    assert_eq!(report["tests"][0]["requests"], 6_000);
+}
+
+#[test]
+fn a_cluster_is_spread_over_its_slots() {
+    let nodes: Vec<Redis> = (0..3).map(|_| Redis::start(&["--cluster-enabled", "yes"])).collect();
+    let bounds = ["0", "5461", "10922", "16384"];
+    for (index, node) in nodes.iter().enumerate() {
+        let last = (bounds[index + 1].parse::<u32>().unwrap() - 1).to_string();
+        assert_eq!(node.ask(&["CLUSTER", "ADDSLOTSRANGE", bounds[index], &last]), "+OK");
+        assert_eq!(node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]), "+OK");
+    }
+    for node in &nodes[1..] {
+        nodes[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &node.port.to_string()]);
+    }
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !nodes.iter().all(|node| node.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok")) {
+        assert!(std::time::Instant::now() < deadline, "the cluster does not form");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let port = nodes[0].port;
+    let (mut mine, mut theirs) =
+        (shape(&ours(port, "--cluster -t set -n 600")), shape(&theirs(port, "--cluster -t set -n 600")));
+    mine.dedup();
+    theirs.dedup();
+    assert_eq!(mine, theirs);
+    for node in &nodes {
+        node.ask(&["FLUSHALL"]);
+        node.ask(&["CONFIG", "RESETSTAT"]);
+    }
+    let output = ours(port, "--cluster -t set,mset -n 600 -P 3 -r 1000 -q");
+    assert!(output.status.success(), "{output:?}");
+    let sets: Vec<u64> = nodes.iter().map(|node| node.calls("set")).collect();
+    assert_eq!(sets.iter().sum::<u64>(), 600);
+    assert!(sets.iter().all(|calls| *calls > 0), "{sets:?}");
+    assert_eq!(nodes.iter().map(|node| node.calls("mset")).sum::<u64>(), 600);
+    let lonely = Redis::start(&["--cluster-enabled", "yes"]);
+    lonely.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let single = ours(lonely.port, "--cluster -q");
+    assert_eq!(single.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&single.stderr).ends_with("Invalid cluster: 1 node(s).\n"));
+}

@@ -1,0 +1,98 @@
+//! What every call into a service carries: the time of this turn, the loop's mailbox and counters.
+
+use std::time::Instant;
+
+use crate::clock::Clock;
+use crate::mailbox::Mailbox;
+
+/// The loop as seen from inside a call to a service.
+pub struct Context<M> {
+    clock: Box<dyn Clock>,
+    now: Instant,
+    wall_us: u64,
+    mailbox: Mailbox<M>,
+    stopping: bool,
+    pub(crate) stats: Stats,
+}
+
+/// What a loop has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Turns, each with one `epoll_wait`.
+    pub turns: u64,
+    /// Calls of `recv`.
+    pub reads: u64,
+    /// Calls of `send`.
+    pub writes: u64,
+    /// Bytes received.
+    pub read_bytes: u64,
+    /// Bytes that the kernel took for sending.
+    pub written_bytes: u64,
+    /// Connections accepted, refused ones included.
+    pub accepted: u64,
+    /// Messages taken from the mailbox.
+    pub messages: u64,
+}
+
+impl<M> Context<M> {
+    pub(crate) fn new(clock: Box<dyn Clock>, mailbox: Mailbox<M>) -> Self {
+        let (now, wall_us) = (clock.now(), clock.wall_us());
+        Context {
+            clock,
+            now,
+            wall_us,
+            mailbox,
+            stopping: false,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Monotonic time, read once when the turn began.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Wall-clock time in milliseconds since 1970, read once when the turn began.
+    #[inline]
+    pub fn now_ms(&self) -> u64 {
+        self.wall_us / 1000
+    }
+
+    /// Wall-clock time in microseconds since 1970, read once when the turn began.
+    #[inline]
+    pub fn now_us(&self) -> u64 {
+        self.wall_us
+    }
+
+    /// Monotonic time at this very moment, for measuring how long something takes.
+    pub fn fresh_now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Reads the clock again, after something that took long.
+    pub fn refresh(&mut self) {
+        self.now = self.clock.now();
+        self.wall_us = self.clock.wall_us();
+    }
+
+    /// The mailbox of this loop.
+    pub fn mailbox(&self) -> &Mailbox<M> {
+        &self.mailbox
+    }
+
+    /// Ends the loop after this turn.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Whether the loop ends after this turn.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// The loop's counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}

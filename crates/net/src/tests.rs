@@ -1,0 +1,6 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod clients;
+mod connecting;
+mod parts;
+mod service;
