@@ -17,11 +17,7 @@ fn server() -> Server {
 }
 
 /// Runs `work` on so many clients at once, each with its index and a seed of its own.
-fn crowd(
-    server: &Server,
-    clients: usize,
-    work: impl Fn(usize, &mut Client, &mut fastrand::Rng) + Sync,
-) {
+fn crowd(server: &Server, clients: usize, work: impl Fn(usize, &mut Client, &mut fastrand::Rng) + Sync) {
     let seed = testkit::seed(7);
     let barrier = Barrier::new(clients);
     thread::scope(|scope| {
@@ -38,10 +34,7 @@ fn crowd(
 }
 
 fn number(reply: &Reply) -> i64 {
-    reply
-        .integer()
-        .or_else(|| reply.text().parse().ok())
-        .unwrap_or(0)
+    reply.integer().or_else(|| reply.text().parse().ok()).unwrap_or(0)
 }
 
 #[test]
@@ -64,9 +57,7 @@ fn counters_lose_nothing() {
     });
     let mut client = server.client();
     let all = (CLIENTS * EACH) as i64;
-    let sum: i64 = (0..5)
-        .map(|i| number(&client.run(&format!("GET c:{i}"))))
-        .sum();
+    let sum: i64 = (0..5).map(|i| number(&client.run(&format!("GET c:{i}")))).sum();
     assert_eq!(sum, all);
     assert_eq!(number(&client.run("HGET h f")), all);
     assert_eq!(number(&client.run("ZSCORE z m")), all);
@@ -111,9 +102,7 @@ fn transfers_by_watch_and_multi_keep_the_sum() {
             assert!(!replies[3].is_error(), "{}", replies[3]);
         }
     });
-    let sum: i64 = (0..ACCOUNTS)
-        .map(|i| number(&admin.run(&format!("GET account:{i}"))))
-        .sum();
+    let sum: i64 = (0..ACCOUNTS).map(|i| number(&admin.run(&format!("GET account:{i}")))).sum();
     assert_eq!(sum, 100 * ACCOUNTS as i64);
     assert_eq!(torn.into_inner(), 0, "MGET saw a transfer half done");
     assert!(committed.into_inner() > 0, "no transaction ever committed");
@@ -135,10 +124,7 @@ fn mset_is_never_seen_half_done() {
             } else {
                 let reply = client.run("MGET d b a c");
                 let items = reply.items().unwrap();
-                torn.fetch_add(
-                    u64::from(items.iter().any(|item| *item != items[0])),
-                    Ordering::Relaxed,
-                );
+                torn.fetch_add(u64::from(items.iter().any(|item| *item != items[0])), Ordering::Relaxed);
             }
         }
     });
@@ -165,30 +151,17 @@ fn moves_between_slots_keep_what_there_is() {
                 _ => format!("RENAMENX name:{from} name:{to}"),
             };
             let reply = client.run(&command);
-            assert!(
-                !reply.is_error() || reply.text() == "ERR no such key",
-                "{command}: {reply}"
-            );
+            assert!(!reply.is_error() || reply.text() == "ERR no such key", "{command}: {reply}");
         }
     });
-    let mut total = |command: &str, key: &str| -> i64 {
-        (0..6)
-            .map(|i| number(&admin.run(&format!("{command} {key}:{i}"))))
-            .sum()
-    };
+    let mut total =
+        |command: &str, key: &str| -> i64 { (0..6).map(|i| number(&admin.run(&format!("{command} {key}:{i}")))).sum() };
     assert_eq!(total("SCARD", "set"), THINGS as i64);
     assert_eq!(total("LLEN", "list"), THINGS as i64);
     assert_eq!(total("EXISTS", "name"), 1);
     let mut seen: Vec<i64> = Vec::new();
     for list in 0..6 {
-        seen.extend(
-            admin
-                .run(&format!("LRANGE list:{list} 0 -1"))
-                .items()
-                .unwrap()
-                .iter()
-                .map(number),
-        );
+        seen.extend(admin.run(&format!("LRANGE list:{list} 0 -1")).items().unwrap().iter().map(number));
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..THINGS as i64).collect::<Vec<_>>());
@@ -206,11 +179,7 @@ fn blocked_clients_are_served_in_order_of_arrival() {
         client.send(&["BLPOP", "nothing", "queue", "20"]).unwrap();
         wait_until("one more blocked client", Duration::from_secs(10), || {
             let blocked = admin.info("blocked_clients").unwrap_or_default();
-            if blocked == (index + 1).to_string() {
-                Ok(())
-            } else {
-                Err(blocked)
-            }
+            if blocked == (index + 1).to_string() { Ok(()) } else { Err(blocked) }
         });
         waiters.push(thread::spawn(move || {
             let reply = client.read().unwrap();
@@ -219,10 +188,7 @@ fn blocked_clients_are_served_in_order_of_arrival() {
         }));
     }
     for value in 0..24 {
-        assert_eq!(
-            admin.run(&format!("RPUSH queue {value}")),
-            Reply::Integer(1)
-        );
+        assert_eq!(admin.run(&format!("RPUSH queue {value}")), Reply::Integer(1));
     }
     for waiter in waiters {
         waiter.join().unwrap();
@@ -230,10 +196,7 @@ fn blocked_clients_are_served_in_order_of_arrival() {
     let mut served = served.lock().unwrap().clone();
     served.sort_unstable();
     for (value, index) in served {
-        assert_eq!(
-            value, index as i64,
-            "the waiter that came as number {index} got element {value}"
-        );
+        assert_eq!(value, index as i64, "the waiter that came as number {index} got element {value}");
     }
     assert_eq!(number(&admin.run("LLEN queue")), 0);
 }
@@ -274,8 +237,7 @@ fn histories_of_single_keys_are_linearizable() {
     const WRITERS: usize = 16;
     let clock = Instant::now();
     let now = move || u64::try_from(clock.elapsed().as_nanos()).unwrap();
-    let histories: Vec<Mutex<Vec<Operation>>> =
-        (0..ROUNDS).map(|_| Mutex::new(Vec::new())).collect();
+    let histories: Vec<Mutex<Vec<Operation>>> = (0..ROUNDS).map(|_| Mutex::new(Vec::new())).collect();
     let next_value = AtomicU64::new(1);
     let stop = AtomicBool::new(false);
     crowd(&server, WRITERS, |_, client, random| {
@@ -287,11 +249,7 @@ fn histories_of_single_keys_are_linearizable() {
                 }
                 let value = next_value.fetch_add(1, Ordering::Relaxed);
                 let writes = random.bool();
-                let command = if writes {
-                    format!("SET r:{round} {value}")
-                } else {
-                    format!("GET r:{round}")
-                };
+                let command = if writes { format!("SET r:{round} {value}") } else { format!("GET r:{round}") };
                 let called = now();
                 let reply = client.run(&command);
                 let returned = Some(now());
@@ -300,19 +258,12 @@ fn histories_of_single_keys_are_linearizable() {
                     (Reply::NullBulk, _) => Action::Read(None),
                     _ => Action::Read(reply.text().parse().ok()),
                 };
-                history.lock().unwrap().push(Operation {
-                    action,
-                    called,
-                    returned,
-                });
+                history.lock().unwrap().push(Operation { action, called, returned });
             }
         }
     });
     for (round, history) in histories.into_iter().enumerate() {
         let history = history.into_inner().unwrap();
-        assert!(
-            is_linearizable(&history),
-            "key r:{round} is not linearizable: {history:#?}"
-        );
+        assert!(is_linearizable(&history), "key r:{round} is not linearizable: {history:#?}");
     }
 }

@@ -24,11 +24,7 @@ fn run(protocol: u8, directives: &[&str]) {
         eprintln!("{finding}");
     }
     assert!(report.commands >= options.commands || !report.findings.is_empty());
-    assert!(
-        report.findings.is_empty(),
-        "{} kinds of failure, see above",
-        report.findings.len()
-    );
+    assert!(report.findings.is_empty(), "{} kinds of failure, see above", report.findings.len());
 }
 
 #[test]

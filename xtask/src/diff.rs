@@ -83,12 +83,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
 
 fn run(options: &Options) -> Result<ExitCode> {
     let started = Instant::now();
-    println!(
-        "seed {}, {} commands, {} under test",
-        options.seed,
-        options.commands,
-        binary::oxidis().display()
-    );
+    println!("seed {}, {} commands, {} under test", options.seed, options.commands, binary::oxidis().display());
     let mut shown = Instant::now();
     let live = std::io::stderr().is_terminal();
     let mut printed = 0;
@@ -98,10 +93,7 @@ fn run(options: &Options) -> Result<ExitCode> {
             println!("\n--- failure {printed} ---\n{finding}");
         }
         if live && shown.elapsed().as_millis() > 200 {
-            eprint!(
-                "\r{} commands, {printed} kinds of failure ",
-                report.commands
-            );
+            eprint!("\r{} commands, {printed} kinds of failure ", report.commands);
             shown = Instant::now();
         }
     })?;
@@ -120,9 +112,5 @@ fn run(options: &Options) -> Result<ExitCode> {
         report.findings.len(),
         report.repeats
     );
-    Ok(if report.findings.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

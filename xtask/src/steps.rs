@@ -40,11 +40,7 @@ impl Tally {
     /// One check that holds, or does not for the reasons in `problems`.
     pub(crate) fn one(problems: &[String]) -> Tally {
         let failed = usize::from(!problems.is_empty());
-        Tally {
-            passed: 1 - failed,
-            failed,
-            output: problems.join("\n"),
-        }
+        Tally { passed: 1 - failed, failed, output: problems.join("\n") }
     }
 }
 
@@ -63,24 +59,12 @@ impl Steps {
             print!("  …    {name}");
             let _ = std::io::stdout().flush();
         }
-        let tally = run().unwrap_or_else(|error| Tally {
-            passed: 0,
-            failed: 1,
-            output: format!("{error:#}"),
-        });
+        let tally = run().unwrap_or_else(|error| Tally { passed: 0, failed: 1, output: format!("{error:#}") });
         self.passed += tally.passed;
         self.failed += tally.failed;
-        let clear = if std::io::stdout().is_terminal() {
-            "\r\x1b[K"
-        } else {
-            ""
-        };
+        let clear = if std::io::stdout().is_terminal() { "\r\x1b[K" } else { "" };
         let mark = if tally.failed == 0 { "ok  " } else { "FAIL" };
-        println!(
-            "{clear}  {mark} {name}  ({} passed, {:.1} s)",
-            tally.passed,
-            started.elapsed().as_secs_f64()
-        );
+        println!("{clear}  {mark} {name}  ({} passed, {:.1} s)", tally.passed, started.elapsed().as_secs_f64());
         if tally.failed > 0 {
             println!("{}\n", tally.output.trim_end());
         }
@@ -101,15 +85,8 @@ impl Steps {
 
 fn run_quietly(command: &mut Command) -> Result<Tally> {
     let shown = format!("{command:?}");
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot run {shown}"))?;
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {shown}"))?;
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let (mut passed, mut failed) = count_tests(&text);
     if passed + failed == 0 {
         passed = usize::from(output.status.success());
@@ -117,11 +94,7 @@ fn run_quietly(command: &mut Command) -> Result<Tally> {
     if !output.status.success() && failed == 0 {
         failed = 1;
     }
-    Ok(Tally {
-        passed,
-        failed,
-        output: format!("{shown}\n{text}"),
-    })
+    Ok(Tally { passed, failed, output: format!("{shown}\n{text}") })
 }
 
 /// Sums `N passed` and `N failed` over the summary lines of cargo test and of nextest.
@@ -132,10 +105,7 @@ fn count_tests(text: &str) -> (usize, usize) {
         if !(line.starts_with("test result:") || line.starts_with("Summary [")) {
             continue;
         }
-        let words: Vec<&str> = line
-            .split([' ', ',', ';'])
-            .filter(|word| !word.is_empty())
-            .collect();
+        let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
         for pair in words.windows(2) {
             let Ok(count) = pair[0].parse::<usize>() else {
                 continue;

@@ -37,19 +37,13 @@ const DEV_ONLY: &[&str] = &["testkit"];
 
 /// Where `unsafe` may be written, by the start of the path, and for what.
 const UNSAFE_MODULES: &[(&str, &str)] = &[
-    (
-        "crates/keyspace/src/",
-        "entries in one allocation, the table's buckets, slot locks",
-    ),
+    ("crates/keyspace/src/", "entries in one allocation, the table's buckets, slot locks"),
     ("crates/net/src/", "system calls without a safe face"),
     ("crates/rdb/src/", "packed bytes"),
     ("crates/rdb/tests/memory.rs", "a counting allocator"),
     ("crates/keyspace/tests/", "a counting allocator"),
     ("crates/server/src/", "allocator figures, signal handlers"),
-    (
-        "crates/testkit/src/process.rs",
-        "kill and sched_setaffinity",
-    ),
+    ("crates/testkit/src/process.rs", "kill and sched_setaffinity"),
     ("crates/oxidis/src/", "the global allocator"),
 ];
 /// Lines within unsafe blocks: this many, or this share of all lines, whichever is more.
@@ -74,11 +68,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         println!("{problem}");
     }
     println!("{} problems", problems.len());
-    Ok(if problems.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Everything that is wrong, one line each.
@@ -92,30 +82,18 @@ pub(crate) fn problems() -> Result<Vec<String>> {
     let (mut unsafe_lines, mut all_lines) = (0, 0);
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        let path = file
-            .strip_prefix(root())
-            .unwrap_or(file)
-            .display()
-            .to_string();
+        let path = file.strip_prefix(root()).unwrap_or(file).display().to_string();
         check_file(&path, &text, &mut problems);
         let count = count_unsafe_lines(&text);
-        if count > 0
-            && !UNSAFE_MODULES
-                .iter()
-                .any(|(start, _)| path.starts_with(start))
-        {
-            problems.push(format!(
-                "{path}: unsafe code outside the listed modules (UNSAFE_MODULES)"
-            ));
+        if count > 0 && !UNSAFE_MODULES.iter().any(|(start, _)| path.starts_with(start)) {
+            problems.push(format!("{path}: unsafe code outside the listed modules (UNSAFE_MODULES)"));
         }
         unsafe_lines += count;
         all_lines += text.lines().count();
     }
     let limit = UNSAFE_LINES_MAX.max(all_lines * UNSAFE_PER_MILLE_MAX / 1_000);
     if unsafe_lines > limit {
-        problems.push(format!(
-            "{unsafe_lines} lines of unsafe code, of {all_lines}: the limit is {limit}"
-        ));
+        problems.push(format!("{unsafe_lines} lines of unsafe code, of {all_lines}: the limit is {limit}"));
     }
     Ok(problems)
 }
@@ -137,10 +115,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 fn check_edges(problems: &mut Vec<String>) -> Result<()> {
-    let mut manifests = vec![
-        root().join("xtask/Cargo.toml"),
-        root().join("tests/Cargo.toml"),
-    ];
+    let mut manifests = vec![root().join("xtask/Cargo.toml"), root().join("tests/Cargo.toml")];
     for entry in fs::read_dir(root().join("crates"))? {
         manifests.push(entry?.path().join("Cargo.toml"));
     }
@@ -158,26 +133,16 @@ fn check_edges(problems: &mut Vec<String>) -> Result<()> {
                 name = value.trim_matches(['=', ' ', '"']);
             }
             let is_ours = EDGES.iter().any(|(ours, _)| *ours == key);
-            let allowed = EDGES
-                .iter()
-                .find(|(ours, _)| *ours == name)
-                .map(|(_, allowed)| *allowed);
+            let allowed = EDGES.iter().find(|(ours, _)| *ours == name).map(|(_, allowed)| *allowed);
             match (section, allowed) {
                 (_, None) if section == "dependencies" => {
-                    problems.push(format!(
-                        "{name}: a crate that EDGES in xtask/src/tidy.rs does not know"
-                    ));
+                    problems.push(format!("{name}: a crate that EDGES in xtask/src/tidy.rs does not know"));
                 }
                 ("dependencies", Some(allowed)) if is_ours && !allowed.contains(&key) => {
-                    problems.push(format!(
-                        "{name} may not depend on {key} (EDGES in xtask/src/tidy.rs)"
-                    ));
+                    problems.push(format!("{name} may not depend on {key} (EDGES in xtask/src/tidy.rs)"));
                 }
                 ("dev-dependencies", Some(allowed))
-                    if is_ours
-                        && !allowed.contains(&key)
-                        && !DEV_ONLY.contains(&key)
-                        && name != "end-to-end" =>
+                    if is_ours && !allowed.contains(&key) && !DEV_ONLY.contains(&key) && name != "end-to-end" =>
                 {
                     problems.push(format!("{name}: its tests may not depend on {key}"));
                 }
@@ -192,9 +157,7 @@ fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
     let lines = text.lines().count();
     let has_reason = LONG_FILES.iter().any(|(file, _)| *file == path);
     if lines > LINES_LIMIT || (lines > LINES_MAX && !has_reason) {
-        problems.push(format!(
-            "{path}: {lines} lines: split it, or give a reason in LONG_FILES up to {LINES_LIMIT}"
-        ));
+        problems.push(format!("{path}: {lines} lines: split it, or give a reason in LONG_FILES up to {LINES_LIMIT}"));
     }
     if !text.starts_with("//!") && !text.starts_with("#!") {
         problems.push(format!("{path}: say in a `//!` head what the file is for"));
@@ -215,11 +178,7 @@ fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
             }
         }
         if line.len() > 160 && !line.contains("\"") {
-            problems.push(format!(
-                "{path}:{}: a line of {} bytes",
-                index + 1,
-                line.len()
-            ));
+            problems.push(format!("{path}:{}: a line of {} bytes", index + 1, line.len()));
         }
     }
 }
@@ -229,8 +188,7 @@ fn count_unsafe_lines(text: &str) -> usize {
     let (mut count, mut depth, mut inside) = (0, 0_i64, false);
     for line in text.lines() {
         let code = line.split("//").next().unwrap_or("");
-        let begins =
-            code.contains("unsafe {") || code.contains("unsafe impl") || code.contains("unsafe fn");
+        let begins = code.contains("unsafe {") || code.contains("unsafe impl") || code.contains("unsafe fn");
         if begins && !inside && !code.contains('"') {
             inside = true;
             depth = 0;
@@ -259,11 +217,7 @@ mod tests {
     #[test]
     fn banned_words_and_missing_heads_are_found() {
         let mut problems = Vec::new();
-        check_file(
-            "x.rs",
-            concat!("fn a() {} // TO", "DO later\n"),
-            &mut problems,
-        );
+        check_file("x.rs", concat!("fn a() {} // TO", "DO later\n"), &mut problems);
         assert_eq!(problems.len(), 2);
     }
 }

@@ -34,10 +34,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         }
     }
     println!("building the release binary (the first time takes some minutes) …");
-    if !cargo(&["build", "--quiet", "--release", "-p", "oxidis"])
-        .status()?
-        .success()
-    {
+    if !cargo(&["build", "--quiet", "--release", "-p", "oxidis"]).status()?.success() {
         bail!("the build failed: see above");
     }
     let binary = target_dir().join("release/oxidis");
@@ -48,8 +45,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
             .context("no free port from 6379 to 6478: choose one with --port N")?,
     };
     let directory = target_dir().join("up");
-    std::fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let shown = binary.display();
     println!(
         "\nOxidis listens on 127.0.0.1:{port}; its files are in {}. Ctrl-C stops it.\n\n\
@@ -63,10 +59,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     );
     let port = port.to_string();
     // The server takes this process's place, so that Ctrl-C and its exit code are its own.
-    let error = Command::new(&binary)
-        .args(["server", "--port", &port, "--dir"])
-        .arg(&directory)
-        .args(directives)
-        .exec();
+    let error =
+        Command::new(&binary).args(["server", "--port", &port, "--dir"]).arg(&directory).args(directives).exec();
     Err(error).with_context(|| format!("cannot run {shown}"))
 }

@@ -45,11 +45,7 @@ impl Client {
     }
 
     fn new(stream: Stream) -> io::Result<Client> {
-        let client = Client {
-            stream,
-            received: Vec::new(),
-            consumed: 0,
-        };
+        let client = Client { stream, received: Vec::new(), consumed: 0 };
         client.set_timeout(DEFAULT_TIMEOUT)?;
         Ok(client)
     }
@@ -136,8 +132,7 @@ impl Client {
         }
         let mut chunk = vec![0; 64 * 1024];
         let count = self.read_some(&mut chunk)?;
-        self.received
-            .extend_from_slice(chunk.get(..count).unwrap_or(&[]));
+        self.received.extend_from_slice(chunk.get(..count).unwrap_or(&[]));
         Ok(count)
     }
 
@@ -181,10 +176,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::call`].
-    pub fn pipeline<C: AsRef<[A]>, A: AsRef<[u8]>>(
-        &mut self,
-        commands: &[C],
-    ) -> io::Result<Vec<Reply>> {
+    pub fn pipeline<C: AsRef<[A]>, A: AsRef<[u8]>>(&mut self, commands: &[C]) -> io::Result<Vec<Reply>> {
         let mut bytes = Vec::new();
         for command in commands {
             text::encode(command.as_ref(), &mut bytes);
@@ -222,26 +214,16 @@ impl Client {
             Some(start) => got.starts_with(start),
             None => got == expected,
         };
-        let equal =
-            got.len() == expected.len() && got.iter().zip(&expected).all(|(g, e)| fits(g, e));
+        let equal = got.len() == expected.len() && got.iter().zip(&expected).all(|(g, e)| fits(g, e));
         if equal {
             return;
         }
         let mut report = String::from("replies differ:\n");
         for (index, command) in commands.iter().enumerate() {
-            let want = expected
-                .get(index)
-                .copied()
-                .unwrap_or("(nothing was expected)");
+            let want = expected.get(index).copied().unwrap_or("(nothing was expected)");
             let got = &got[index];
-            let mark = if expected.get(index).is_some_and(|e| fits(got, e)) {
-                ' '
-            } else {
-                '!'
-            };
-            report.push_str(&format!(
-                "{mark} {command}\n    got      {got}\n    expected {want}\n"
-            ));
+            let mark = if expected.get(index).is_some_and(|e| fits(got, e)) { ' ' } else { '!' };
+            report.push_str(&format!("{mark} {command}\n    got      {got}\n    expected {want}\n"));
         }
         panic!("{report}");
     }
@@ -277,7 +259,5 @@ impl Client {
 
 /// One field of the text that INFO returns.
 pub fn info_field(text: &str, field: &str) -> Option<String> {
-    text.lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
-        .map(|value| value.trim_end().to_owned())
+    text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(|value| value.trim_end().to_owned())
 }

@@ -45,10 +45,7 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
     // Reads without a return say nothing.
     operations.retain(|op| op.returned.is_some() || !matches!(op.action, Action::Read(_)));
     let must_return = operations.iter().filter(|op| op.returned.is_some()).count();
-    let mut search = Search {
-        operations: &operations,
-        failed: HashSet::new(),
-    };
+    let mut search = Search { operations: &operations, failed: HashSet::new() };
     search.run(must_return)
 }
 
@@ -72,10 +69,7 @@ impl Search<'_> {
         if left == 0 {
             return true;
         }
-        let mut stack = vec![Frame {
-            candidates: self.candidates(&done),
-            placed: None,
-        }];
+        let mut stack = vec![Frame { candidates: self.candidates(&done), placed: None }];
         while let Some(frame) = stack.last_mut() {
             // Undo what this frame tried last.
             if let Some((index, before)) = frame.placed.take() {
@@ -99,10 +93,7 @@ impl Search<'_> {
             }
             if self.failed.insert((done.clone(), value)) {
                 let candidates = self.candidates(&done);
-                stack.push(Frame {
-                    candidates,
-                    placed: None,
-                });
+                stack.push(Frame { candidates, placed: None });
             }
         }
         false
@@ -123,9 +114,7 @@ impl Search<'_> {
         }
         candidates.retain(|&index| self.operations[index].called <= first_return);
         // The earliest return is the likeliest to come first, and is taken from the end.
-        candidates.sort_by_key(|&index| {
-            std::cmp::Reverse(self.operations[index].returned.unwrap_or(u64::MAX))
-        });
+        candidates.sort_by_key(|&index| std::cmp::Reverse(self.operations[index].returned.unwrap_or(u64::MAX)));
         candidates
     }
 }
@@ -135,16 +124,8 @@ fn apply(action: Action, value: Option<u64>) -> Option<Option<u64>> {
     match action {
         Action::Write(new) => Some(Some(new)),
         Action::Read(seen) => (seen == value).then_some(value),
-        Action::CompareAndSet {
-            expected,
-            new,
-            done: true,
-        } => (value == Some(expected)).then_some(Some(new)),
-        Action::CompareAndSet {
-            expected,
-            done: false,
-            ..
-        } => (value != Some(expected)).then_some(value),
+        Action::CompareAndSet { expected, new, done: true } => (value == Some(expected)).then_some(Some(new)),
+        Action::CompareAndSet { expected, done: false, .. } => (value != Some(expected)).then_some(value),
     }
 }
 
@@ -153,11 +134,7 @@ mod tests {
     use super::*;
 
     fn op(called: u64, returned: u64, action: Action) -> Operation {
-        Operation {
-            action,
-            called,
-            returned: Some(returned),
-        }
+        Operation { action, called, returned: Some(returned) }
     }
 
     #[test]
@@ -166,24 +143,8 @@ mod tests {
             op(0, 1, Action::Read(None)),
             op(2, 3, Action::Write(1)),
             op(4, 5, Action::Read(Some(1))),
-            op(
-                6,
-                7,
-                Action::CompareAndSet {
-                    expected: 1,
-                    new: 2,
-                    done: true,
-                },
-            ),
-            op(
-                8,
-                9,
-                Action::CompareAndSet {
-                    expected: 1,
-                    new: 3,
-                    done: false,
-                },
-            ),
+            op(6, 7, Action::CompareAndSet { expected: 1, new: 2, done: true }),
+            op(8, 9, Action::CompareAndSet { expected: 1, new: 3, done: false }),
             op(10, 11, Action::Read(Some(2))),
         ];
         assert!(is_linearizable(&history));
@@ -202,21 +163,13 @@ mod tests {
 
     #[test]
     fn a_stale_read_is_found() {
-        let history = [
-            op(0, 1, Action::Write(1)),
-            op(2, 3, Action::Write(2)),
-            op(4, 5, Action::Read(Some(1))),
-        ];
+        let history = [op(0, 1, Action::Write(1)), op(2, 3, Action::Write(2)), op(4, 5, Action::Read(Some(1)))];
         assert!(!is_linearizable(&history));
     }
 
     #[test]
     fn reads_that_go_back_are_found() {
-        let history = [
-            op(0, 20, Action::Write(1)),
-            op(1, 2, Action::Read(Some(1))),
-            op(3, 4, Action::Read(None)),
-        ];
+        let history = [op(0, 20, Action::Write(1)), op(1, 2, Action::Read(Some(1))), op(3, 4, Action::Read(None))];
         assert!(!is_linearizable(&history));
     }
 
@@ -224,45 +177,17 @@ mod tests {
     fn a_lost_update_is_found() {
         let history = [
             op(0, 1, Action::Write(1)),
-            op(
-                2,
-                9,
-                Action::CompareAndSet {
-                    expected: 1,
-                    new: 2,
-                    done: true,
-                },
-            ),
-            op(
-                3,
-                8,
-                Action::CompareAndSet {
-                    expected: 1,
-                    new: 3,
-                    done: true,
-                },
-            ),
+            op(2, 9, Action::CompareAndSet { expected: 1, new: 2, done: true }),
+            op(3, 8, Action::CompareAndSet { expected: 1, new: 3, done: true }),
         ];
         assert!(!is_linearizable(&history));
     }
 
     #[test]
     fn an_operation_without_return_may_or_may_not_have_happened() {
-        let unknown = Operation {
-            action: Action::Write(7),
-            called: 2,
-            returned: None,
-        };
-        let seen = [
-            op(0, 1, Action::Write(1)),
-            unknown,
-            op(5, 6, Action::Read(Some(7))),
-        ];
-        let unseen = [
-            op(0, 1, Action::Write(1)),
-            unknown,
-            op(5, 6, Action::Read(Some(1))),
-        ];
+        let unknown = Operation { action: Action::Write(7), called: 2, returned: None };
+        let seen = [op(0, 1, Action::Write(1)), unknown, op(5, 6, Action::Read(Some(7)))];
+        let unseen = [op(0, 1, Action::Write(1)), unknown, op(5, 6, Action::Read(Some(1)))];
         let too_early = [op(0, 1, Action::Read(Some(7))), unknown];
         assert!(is_linearizable(&seen));
         assert!(is_linearizable(&unseen));

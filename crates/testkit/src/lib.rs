@@ -35,11 +35,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Panics
 /// When `limit` passes first: the message holds `what` and the last state that `probe` gave.
-pub fn wait_until<T, S: Debug>(
-    what: &str,
-    limit: Duration,
-    mut probe: impl FnMut() -> Result<T, S>,
-) -> T {
+pub fn wait_until<T, S: Debug>(what: &str, limit: Duration, mut probe: impl FnMut() -> Result<T, S>) -> T {
     let end = Instant::now() + limit;
     loop {
         match probe() {
@@ -55,9 +51,7 @@ pub fn wait_until<T, S: Debug>(
 /// The seed of a randomised test: `OXIDIS_SEED` when set, else `default`. Prints it, so that a
 /// failure in a log can be repeated.
 pub fn seed(default: u64) -> u64 {
-    let seed = std::env::var("OXIDIS_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let seed = std::env::var("OXIDIS_SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or(default);
     eprintln!("seed {seed} (set OXIDIS_SEED to change it)");
     seed

@@ -80,10 +80,7 @@ impl Reply {
 
     /// [`Reply::bytes`] as text, with replacement characters where it is not UTF-8.
     pub fn text(&self) -> String {
-        self.bytes().map_or_else(
-            || self.to_string(),
-            |b| String::from_utf8_lossy(b).into_owned(),
-        )
+        self.bytes().map_or_else(|| self.to_string(), |b| String::from_utf8_lossy(b).into_owned())
     }
 
     /// The number of an integer reply.
@@ -154,11 +151,7 @@ impl<'a> Reader<'a> {
                     return Err(malformed("a string without its end", body));
                 };
                 self.position += length + 2;
-                if kind == b'$' {
-                    Reply::Bulk(text.to_vec())
-                } else {
-                    Reply::Verbatim(text.to_vec())
-                }
+                if kind == b'$' { Reply::Bulk(text.to_vec()) } else { Reply::Verbatim(text.to_vec()) }
             }
             b'*' | b'~' | b'>' => {
                 let Some(items) = self.replies(length(rest)?)? else {
@@ -199,10 +192,7 @@ impl<'a> Reader<'a> {
 }
 
 fn number(text: &[u8]) -> io::Result<i64> {
-    std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| malformed("not a number", text))
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(|| malformed("not a number", text))
 }
 
 fn length(text: &[u8]) -> io::Result<usize> {
@@ -211,10 +201,7 @@ fn length(text: &[u8]) -> io::Result<usize> {
 
 fn malformed(what: &str, bytes: &[u8]) -> io::Error {
     let shown = bytes.get(..80).unwrap_or(bytes).escape_ascii();
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("malformed reply, {what}: {shown}"),
-    )
+    io::Error::new(io::ErrorKind::InvalidData, format!("malformed reply, {what}: {shown}"))
 }
 
 impl fmt::Display for Reply {

@@ -149,22 +149,12 @@ impl Launch {
         let log_path = path.join("log");
         let log = File::options().create(true).append(true).open(&log_path)?;
         let mut command = self.command(port, &path);
-        command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // Collation and messages must not depend on who runs the test.
         command.env("LC_ALL", "C");
-        let child = command
-            .spawn()
-            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.program.display())))?;
-        let mut server = Server {
-            child,
-            port,
-            path,
-            own_directory,
-            stopped: false,
-        };
+        let child =
+            command.spawn().map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.program.display())))?;
+        let mut server = Server { child, port, path, own_directory, stopped: false };
         server.wait_ready(self.ready_limit)?;
         Ok(server)
     }
@@ -297,15 +287,8 @@ impl Server {
             if let Some(status) = self.child.try_wait()? {
                 let log = self.log();
                 let taken = log.contains("Address already in use") || log.contains("bind: ");
-                let kind = if taken {
-                    io::ErrorKind::AddrInUse
-                } else {
-                    io::ErrorKind::Other
-                };
-                return Err(io::Error::new(
-                    kind,
-                    format!("server ended ({status}):\n{}", tail(&log)),
-                ));
+                let kind = if taken { io::ErrorKind::AddrInUse } else { io::ErrorKind::Other };
+                return Err(io::Error::new(kind, format!("server ended ({status}):\n{}", tail(&log))));
             }
             if let Ok(mut client) = Client::connect(self.port) {
                 client.set_timeout(limit)?;
@@ -315,10 +298,9 @@ impl Server {
                 if reply == "PONG" {
                     let owner = client.info("process_id");
                     return match owner {
-                        Some(pid) if pid != self.pid().to_string() => Err(io::Error::new(
-                            io::ErrorKind::AddrInUse,
-                            "another server has the port",
-                        )),
+                        Some(pid) if pid != self.pid().to_string() => {
+                            Err(io::Error::new(io::ErrorKind::AddrInUse, "another server has the port"))
+                        }
                         _ => Ok(()),
                     };
                 }
@@ -330,11 +312,7 @@ impl Server {
                 let log = self.log();
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!(
-                        "server on port {} is not ready after {limit:?}:\n{}",
-                        self.port,
-                        tail(&log)
-                    ),
+                    format!("server on port {} is not ready after {limit:?}:\n{}", self.port, tail(&log)),
                 ));
             }
             std::thread::sleep(Duration::from_millis(3));
@@ -350,10 +328,7 @@ impl Drop for Server {
         if std::thread::panicking()
             && let Some(directory) = self.own_directory.take()
         {
-            eprintln!(
-                "server's directory and log are kept in {}",
-                directory.keep().display()
-            );
+            eprintln!("server's directory and log are kept in {}", directory.keep().display());
         }
     }
 }
@@ -378,10 +353,7 @@ pub fn free_port() -> io::Result<u16> {
             return Ok(port);
         }
     }
-    Err(io::Error::new(
-        io::ErrorKind::AddrInUse,
-        format!("no free port in {PORTS:?}"),
-    ))
+    Err(io::Error::new(io::ErrorKind::AddrInUse, format!("no free port in {PORTS:?}")))
 }
 
 fn tail(log: &str) -> String {

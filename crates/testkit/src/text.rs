@@ -19,11 +19,7 @@ pub fn split(text: &str) -> Vec<&str> {
         }
     }
     pieces.push(&text[start..]);
-    pieces
-        .into_iter()
-        .map(str::trim)
-        .filter(|piece| !piece.is_empty())
-        .collect()
+    pieces.into_iter().map(str::trim).filter(|piece| !piece.is_empty()).collect()
 }
 
 /// The words of one command: separated by blanks; `"…"` takes `\n \r \t \\ \" \xNN`.
@@ -78,10 +74,7 @@ fn escape(bytes: &mut impl Iterator<Item = u8>, command: &str) -> u8 {
 
 /// A command as one line that redis-cli, or [`words`], reads back.
 pub fn line<A: AsRef<[u8]>>(args: &[A]) -> String {
-    let words: Vec<String> = args
-        .iter()
-        .map(|arg| crate::reply::word(arg.as_ref()))
-        .collect();
+    let words: Vec<String> = args.iter().map(|arg| crate::reply::word(arg.as_ref())).collect();
     words.join(" ")
 }
 

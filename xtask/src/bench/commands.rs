@@ -10,39 +10,20 @@ use super::{Options, Row, show};
 pub(super) fn core(options: &Options) -> Result<Vec<Row>> {
     let servers = pair(options)?;
     for server in &servers {
-        fill_keys(
-            server.port(),
-            if options.quick { KEYS / 10 } else { KEYS },
-            3,
-        )?;
+        fill_keys(server.port(), if options.quick { KEYS / 10 } else { KEYS }, 3)?;
     }
     let mut rows = Vec::new();
     for (test, answer) in [("get", "$3\r\nxxx\r\n"), ("set", "+OK\r\n")] {
         let floor = Floor::start(answer)?;
-        let runners = [
-            Runner::from(&servers[0]),
-            Runner::from(&servers[1]),
-            floor.runner(),
-        ];
+        let runners = [Runner::from(&servers[0]), Runner::from(&servers[1]), floor.runner()];
         let costs = race(options, &runners, &Load::new(&["-t", test], 1))?;
         let name = format!("{} -P 1", test.to_uppercase());
         rows.push(compared(&name, costs[0], "redis-server", costs[1], 0.85));
-        rows.push(compared(
-            &name,
-            costs[0],
-            "floor (bare epoll)",
-            costs[2],
-            1.10,
-        ));
+        rows.push(compared(&name, costs[0], "floor (bare epoll)", costs[2], 1.10));
     }
-    for (pipeline, target, tests) in [
-        (
-            16,
-            0.60,
-            &["get", "set", "incr", "hset", "sadd", "lpush"][..],
-        ),
-        (64, 0.45, &["get", "set"][..]),
-    ] {
+    for (pipeline, target, tests) in
+        [(16, 0.60, &["get", "set", "incr", "hset", "sadd", "lpush"][..]), (64, 0.45, &["get", "set"][..])]
+    {
         for test in tests {
             let runners = servers.each_ref().map(Runner::from);
             let costs = race(options, &runners, &Load::new(&["-t", test], pipeline))?;
@@ -69,10 +50,7 @@ pub(super) fn others(options: &Options) -> Result<Vec<Row>> {
     ];
     let mut servers = pair(options)?;
     for server in &servers {
-        fill(
-            server.port(),
-            (0..2_000).map(|i| format!("RPUSH mylist element:{i}")),
-        )?;
+        fill(server.port(), (0..2_000).map(|i| format!("RPUSH mylist element:{i}")))?;
     }
     for (name, work, value_bytes, target) in cases {
         let keys = if value_bytes > 100 { KEYS / 10 } else { KEYS };
@@ -83,11 +61,7 @@ pub(super) fn others(options: &Options) -> Result<Vec<Row>> {
                 fill_keys(server.port(), keys, value_bytes)?;
             }
         }
-        let load = Load {
-            value_bytes,
-            keys,
-            ..Load::new(work, 16)
-        };
+        let load = Load { value_bytes, keys, ..Load::new(work, 16) };
         let costs = race(options, &servers.each_ref().map(Runner::from), &load)?;
         rows.push(compared(name, costs[0], "redis-server", costs[1], target));
     }
@@ -96,10 +70,6 @@ pub(super) fn others(options: &Options) -> Result<Vec<Row>> {
 
 fn compared(name: &str, ours: f64, other: &str, theirs: f64, target: f64) -> Row {
     show(Row {
-        name: name.to_owned(),
-        unit: "µs",
-        ours,
-        other: Some((other.to_owned(), theirs)),
-        target: Some(target),
+        name: name.to_owned(), unit: "µs", ours, other: Some((other.to_owned(), theirs)), target: Some(target)
     })
 }

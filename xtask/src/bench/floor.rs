@@ -42,10 +42,7 @@ impl Floor {
 
     /// It, as something to load.
     pub(super) fn runner(&self) -> Runner {
-        Runner {
-            port: self.port,
-            pid: self.child.id(),
-        }
+        Runner { port: self.port, pid: self.child.id() }
     }
 }
 
@@ -59,23 +56,12 @@ impl Drop for Floor {
 /// `xtask floor PORT ANSWER`, run by the bench only.
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     let mut words = parser.raw_args()?;
-    let port: u16 = words
-        .next()
-        .and_then(|word| word.to_str()?.parse().ok())
-        .context("floor: no port")?;
-    let answer = words
-        .next()
-        .context("floor: no answer")?
-        .into_encoded_bytes();
+    let port: u16 = words.next().and_then(|word| word.to_str()?.parse().ok()).context("floor: no port")?;
+    let answer = words.next().context("floor: no answer")?.into_encoded_bytes();
     let listener = TcpListener::bind(("127.0.0.1", port))?;
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(
-        &epoll,
-        &listener,
-        epoll::EventData::new_u64(0),
-        epoll::EventFlags::IN,
-    )?;
+    epoll::add(&epoll, &listener, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     let mut streams: HashMap<u64, OwnedFd> = HashMap::new();
     let mut events: Vec<epoll::Event> = Vec::with_capacity(128);
     let mut buffer = vec![0; 16 * 1024];
@@ -89,12 +75,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                     stream.set_nodelay(true)?;
                     let stream = OwnedFd::from(stream);
                     let token = u64::try_from(stream.as_raw_fd())?;
-                    epoll::add(
-                        &epoll,
-                        stream.as_fd(),
-                        epoll::EventData::new_u64(token),
-                        epoll::EventFlags::IN,
-                    )?;
+                    epoll::add(&epoll, stream.as_fd(), epoll::EventData::new_u64(token), epoll::EventFlags::IN)?;
                     streams.insert(token, stream);
                 }
                 continue;

@@ -15,39 +15,17 @@ const KEYS: usize = 20_000;
 
 /// GET and SET at two depths.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
-    ensure!(
-        testkit::binary::on_path("valgrind").is_some(),
-        "valgrind is missing: apt-get install valgrind"
-    );
+    ensure!(testkit::binary::on_path("valgrind").is_some(), "valgrind is missing: apt-get install valgrind");
     let mut rows = Vec::new();
-    for (test, pipeline, target) in [
-        ("get", 16, 1_300.0),
-        ("set", 16, 1_700.0),
-        ("get", 1, 1_700.0),
-        ("set", 1, 2_200.0),
-    ] {
-        let ours = slope(
-            &options.oxidis().args(&["--io-threads", "1"]),
-            test,
-            pipeline,
-        )?;
+    for (test, pipeline, target) in
+        [("get", 16, 1_300.0), ("set", 16, 1_700.0), ("get", 1, 1_700.0), ("set", 1, 2_200.0)]
+    {
+        let ours = slope(&options.oxidis().args(&["--io-threads", "1"]), test, pipeline)?;
         let theirs = slope(&options.peer(), test, pipeline)?;
         let name = format!("{} -P {pipeline}", test.to_uppercase());
-        rows.push(show(Row {
-            name: name.clone(),
-            unit: "instructions",
-            ours,
-            other: None,
-            target: Some(target),
-        }));
+        rows.push(show(Row { name: name.clone(), unit: "instructions", ours, other: None, target: Some(target) }));
         let other = Some((String::from("redis-server"), theirs));
-        rows.push(show(Row {
-            name,
-            unit: "instructions",
-            ours,
-            other,
-            target: None,
-        }));
+        rows.push(show(Row { name, unit: "instructions", ours, other, target: None }));
     }
     Ok(rows)
 }
@@ -70,19 +48,13 @@ fn instructions(launch: &Launch, test: &str, pipeline: usize, requests: usize) -
         .try_start()?;
     fill_keys(server.port(), KEYS, 3)?;
     let work = ["-t", test];
-    let load = Load {
-        keys: KEYS,
-        ..Load::new(&work, pipeline)
-    };
+    let load = Load { keys: KEYS, ..Load::new(&work, pipeline) };
     generate(server.port(), &load, requests)?;
     server.stop(Signal::Terminate)?;
     let text = std::fs::read_to_string(&file).context("callgrind wrote nothing")?;
     let total = text
         .lines()
-        .filter_map(|line| {
-            line.strip_prefix("totals: ")
-                .or_else(|| line.strip_prefix("summary: "))
-        })
+        .filter_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")))
         .find_map(|number| number.trim().parse::<f64>().ok());
     total.context("no totals in callgrind's file")
 }

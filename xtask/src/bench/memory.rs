@@ -54,17 +54,10 @@ const CASES: [Case; 5] = [
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (index, case) in CASES.iter().enumerate() {
-        let count = if options.quick {
-            case.count / 10
-        } else {
-            case.count
-        };
+        let count = if options.quick { case.count / 10 } else { case.count };
         let mut bytes = Vec::new();
         let mut share = 0.0;
-        for launch in [
-            options.oxidis().args(&["--io-threads", "1"]),
-            options.peer(),
-        ] {
+        for launch in [options.oxidis().args(&["--io-threads", "1"]), options.peer()] {
             let server = launch.try_start()?;
             let before = used_memory(&server)?;
             fill(server.port(), (0..count).map(case.directive))?;
@@ -74,10 +67,7 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
                 share = process::resident_bytes(server.pid())? as f64 / used_memory(&server)?;
             }
             if index == 0 {
-                fill(
-                    server.port(),
-                    (0..count).map(|i| format!("EXPIRE key:{i:012} 100000")),
-                )?;
+                fill(server.port(), (0..count).map(|i| format!("EXPIRE key:{i:012} 100000")))?;
                 each.push((used_memory(&server)? - before - plain) / count as f64);
             }
             bytes.push(each);
@@ -116,9 +106,6 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
 }
 
 fn used_memory(server: &Server) -> Result<f64> {
-    let text = server
-        .client()
-        .info("used_memory")
-        .context("no used_memory in INFO")?;
+    let text = server.client().info("used_memory").context("no used_memory in INFO")?;
     Ok(text.parse()?)
 }

@@ -98,16 +98,10 @@ impl Row {
 }
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
-    let default_binary = std::env::var_os(binary::OXIDIS_BIN)
-        .map_or_else(|| target_dir().join("release/oxidis"), PathBuf::from);
+    let default_binary =
+        std::env::var_os(binary::OXIDIS_BIN).map_or_else(|| target_dir().join("release/oxidis"), PathBuf::from);
     let peer = binary::peer("redis-server").unwrap_or_default();
-    let mut options = Options {
-        rounds: 5,
-        seconds: 1.0,
-        quick: false,
-        oxidis: default_binary,
-        peer,
-    };
+    let mut options = Options { rounds: 5, seconds: 1.0, quick: false, oxidis: default_binary, peer };
     let mut wanted: Vec<String> = Vec::new();
     let mut json_file = None;
     while let Some(arg) = parser.next()? {
@@ -130,17 +124,11 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
             other => return Err(other.unexpected().into()),
         }
     }
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|name| GROUPS.iter().all(|group| group.0 != **name))
-    {
+    if let Some(unknown) = wanted.iter().find(|name| GROUPS.iter().all(|group| group.0 != **name)) {
         bail!("there is no group {unknown:?}: see --help");
     }
     if !options.oxidis.is_file() {
-        bail!(
-            "no binary at {}: cargo build --release -p oxidis",
-            options.oxidis.display()
-        );
+        bail!("no binary at {}: cargo build --release -p oxidis", options.oxidis.display());
     }
     if !options.peer.is_file() {
         bail!("redis-server is missing: apt-get install redis-server redis-tools");
@@ -154,67 +142,36 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
             rows.extend(group.into_iter().map(|row| (*name, row)));
         }
     }
-    let short = rows
-        .iter()
-        .filter(|(_, row)| row.passes() == Some(false))
-        .count();
-    let met = rows
-        .iter()
-        .filter(|(_, row)| row.passes() == Some(true))
-        .count();
+    let short = rows.iter().filter(|(_, row)| row.passes() == Some(false)).count();
+    let met = rows.iter().filter(|(_, row)| row.passes() == Some(true)).count();
     println!("\n{met} targets met, {short} short");
     if let Some(file) = json_file {
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|(group, row)| to_json(group, row))
-            .collect();
+        let rows: Vec<_> = rows.iter().map(|(group, row)| to_json(group, row)).collect();
         std::fs::write(&file, serde_json::to_string_pretty(&rows)?)?;
     }
-    Ok(if short == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if short == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn print_head() {
-    println!(
-        "{:<44} {:>10} {:>12}  {:<24} {:>7} {:>7}",
-        "row", "oxidis", "other", "", "ratio", "target"
-    );
+    println!("{:<44} {:>10} {:>12}  {:<24} {:>7} {:>7}", "row", "oxidis", "other", "", "ratio", "target");
 }
 
 /// Prints a row as soon as it is known, and hands it back.
 fn show(row: Row) -> Row {
     let number = |value: f64| {
-        if value >= 1000.0 {
-            format!("{value:.0}")
-        } else {
-            format!("{value:.2}")
-        }
+        if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
     };
-    let (name, other) = row
-        .other
-        .as_ref()
-        .map_or((String::new(), String::new()), |(name, value)| {
-            (name.clone(), number(*value))
-        });
-    let ratio = row
-        .ratio()
-        .map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-    let target = row.target.map_or_else(String::new, |target| {
-        format!("≤ {}", number(target).trim_end_matches(".00"))
-    });
+    let (name, other) =
+        row.other.as_ref().map_or((String::new(), String::new()), |(name, value)| (name.clone(), number(*value)));
+    let ratio = row.ratio().map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+    let target = row.target.map_or_else(String::new, |target| format!("≤ {}", number(target).trim_end_matches(".00")));
     let mark = match row.passes() {
         Some(true) => "pass",
         Some(false) => "SHORT",
         None => "",
     };
     let head = format!("{} ({})", row.name, row.unit);
-    println!(
-        "{head:<44} {:>10} {other:>12}  {name:<24} {ratio:>7} {target:>7}  {mark}",
-        number(row.ours)
-    );
+    println!("{head:<44} {:>10} {other:>12}  {name:<24} {ratio:>7} {target:>7}  {mark}", number(row.ours));
     row
 }
 

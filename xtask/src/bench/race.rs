@@ -23,13 +23,7 @@ pub(super) struct Load<'a> {
 impl<'a> Load<'a> {
     /// Fifty clients, a million keys, three bytes.
     pub(super) fn new(work: &'a [&'a str], pipeline: usize) -> Load<'a> {
-        Load {
-            work,
-            pipeline,
-            value_bytes: 3,
-            keys: KEYS,
-            threads: 0,
-        }
+        Load { work, pipeline, value_bytes: 3, keys: KEYS, threads: 0 }
     }
 }
 
@@ -41,10 +35,7 @@ pub(super) struct Runner {
 
 impl From<&Server> for Runner {
     fn from(server: &Server) -> Runner {
-        Runner {
-            port: server.port(),
-            pid: server.pid(),
-        }
+        Runner { port: server.port(), pid: server.pid() }
     }
 }
 
@@ -55,10 +46,7 @@ pub(super) fn start_pinned(launch: Launch, directives: &[&str]) -> Result<Server
 
 /// The pair that most rows compare: Oxidis with one worker, and the peer.
 pub(super) fn pair(options: &Options) -> Result<[Server; 2]> {
-    Ok([
-        start_pinned(options.oxidis(), &["--io-threads", "1"])?,
-        start_pinned(options.peer(), &[])?,
-    ])
+    Ok([start_pinned(options.oxidis(), &["--io-threads", "1"])?, start_pinned(options.peer(), &[])?])
 }
 
 /// Sends commands in big pipelines and fails on the first error reply.
@@ -90,8 +78,7 @@ pub(super) fn fill_keys(port: u16, keys: usize, value_bytes: usize) -> Result<()
 /// Runs redis-benchmark on core 1 (or anywhere, with several threads) against a port. Returns
 /// requests per second.
 pub(super) fn generate(port: u16, load: &Load<'_>, requests: usize) -> Result<f64> {
-    let program = binary::peer("redis-benchmark")
-        .context("redis-benchmark is missing: apt-get install redis-tools")?;
+    let program = binary::peer("redis-benchmark").context("redis-benchmark is missing: apt-get install redis-tools")?;
     let mut command = if load.threads == 0 {
         let mut command = Command::new("taskset");
         command.args(["-c", "1"]).arg(program);
@@ -113,23 +100,9 @@ pub(super) fn generate(port: u16, load: &Load<'_>, requests: usize) -> Result<f6
     }
     let output = command.args(load.work).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let row = text
-        .lines()
-        .rfind(|line| line.starts_with('"') && !line.starts_with("\"test\""));
-    row.and_then(|row| {
-        row.split("\",\"")
-            .nth(1)?
-            .trim_end_matches('"')
-            .parse()
-            .ok()
-    })
-    .with_context(|| {
-        format!(
-            "redis-benchmark {:?}: {text}{}",
-            load.work,
-            String::from_utf8_lossy(&output.stderr)
-        )
-    })
+    let row = text.lines().rfind(|line| line.starts_with('"') && !line.starts_with("\"test\""));
+    row.and_then(|row| row.split("\",\"").nth(1)?.trim_end_matches('"').parse().ok())
+        .with_context(|| format!("redis-benchmark {:?}: {text}{}", load.work, String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Server CPU microseconds per request of each runner: medians over the rounds.
@@ -154,11 +127,7 @@ pub(super) fn race(options: &Options, runners: &[Runner], load: &Load<'_>) -> Re
     Ok(samples.iter().map(|samples| median(samples)).collect())
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a count of requests"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of requests")]
 fn to_count(value: f64) -> usize {
     value as usize
 }

@@ -29,38 +29,16 @@ const CASES: [Case; 8] = [
         count: 2_000_000,
         commands: &["KEYS *"],
     },
-    Case {
-        name: "LRANGE of 1M",
-        load: |n| list(n),
-        count: 1_000_000,
-        commands: &["LRANGE list 0 -1"],
-    },
-    Case {
-        name: "SORT of 1M",
-        load: |n| list(n),
-        count: 1_000_000,
-        commands: &["SORT list LIMIT 0 10"],
-    },
+    Case { name: "LRANGE of 1M", load: |n| list(n), count: 1_000_000, commands: &["LRANGE list 0 -1"] },
+    Case { name: "SORT of 1M", load: |n| list(n), count: 1_000_000, commands: &["SORT list LIMIT 0 10"] },
     Case {
         name: "SUNIONSTORE of two 1M",
-        load: |n| {
-            Box::new((0..n).flat_map(|i| [format!("SADD s1 a:{i}"), format!("SADD s2 b:{i}")]))
-        },
+        load: |n| Box::new((0..n).flat_map(|i| [format!("SADD s1 a:{i}"), format!("SADD s2 b:{i}")])),
         count: 1_000_000,
         commands: &["SUNIONSTORE union s1 s2"],
     },
-    Case {
-        name: "DEL of a zset of 5M",
-        load: |n| zset(n),
-        count: 5_000_000,
-        commands: &["DEL zset"],
-    },
-    Case {
-        name: "UNLINK of a zset of 5M",
-        load: |n| zset(n),
-        count: 5_000_000,
-        commands: &["UNLINK zset"],
-    },
+    Case { name: "DEL of a zset of 5M", load: |n| zset(n), count: 5_000_000, commands: &["DEL zset"] },
+    Case { name: "UNLINK of a zset of 5M", load: |n| zset(n), count: 5_000_000, commands: &["UNLINK zset"] },
     Case {
         name: "FLUSHALL of 2M",
         load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))),
@@ -87,35 +65,16 @@ fn zset(count: usize) -> Box<dyn Iterator<Item = String>> {
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for case in &CASES {
-        let count = if options.quick {
-            case.count / 20
-        } else {
-            case.count
-        };
+        let count = if options.quick { case.count / 20 } else { case.count };
         let mut p99 = Vec::new();
-        for launch in [
-            options.oxidis().args(&["--io-threads", "2"]),
-            options.peer(),
-        ] {
+        for launch in [options.oxidis().args(&["--io-threads", "2"]), options.peer()] {
             let server = launch.try_start()?;
             p99.push(feel(&server, case, count)?);
         }
         let name = format!("probe p99: {}", case.name);
-        rows.push(show(Row {
-            name: name.clone(),
-            unit: "ms",
-            ours: p99[0],
-            other: None,
-            target: Some(TARGET_MS),
-        }));
+        rows.push(show(Row { name: name.clone(), unit: "ms", ours: p99[0], other: None, target: Some(TARGET_MS) }));
         let other = Some((String::from("redis-server"), p99[1]));
-        rows.push(show(Row {
-            name,
-            unit: "ms",
-            ours: p99[0],
-            other,
-            target: None,
-        }));
+        rows.push(show(Row { name, unit: "ms", ours: p99[0], other, target: None }));
     }
     Ok(rows)
 }
@@ -133,16 +92,12 @@ fn feel(server: &Server, case: &Case, count: usize) -> Result<f64> {
         let probing = scope.spawn(|| ask(&mut probe, &done));
         let worked = work(&mut heavy, server.port(), case, count);
         done.store(true, Ordering::Relaxed);
-        let waited = probing
-            .join()
-            .map_err(|_| anyhow::anyhow!("the probe panicked"))??;
+        let waited = probing.join().map_err(|_| anyhow::anyhow!("the probe panicked"))??;
         worked?;
         let mut sorted = waited;
         sorted.sort_unstable();
         let rank = sorted.len() * 99 / 100;
-        Ok(sorted
-            .get(rank.min(sorted.len().saturating_sub(1)))
-            .map_or(0.0, |wait| wait.as_secs_f64() * 1e3))
+        Ok(sorted.get(rank.min(sorted.len().saturating_sub(1))).map_or(0.0, |wait| wait.as_secs_f64() * 1e3))
     })
 }
 
@@ -159,10 +114,7 @@ fn work(heavy: &mut Client, port: u16, case: &Case, count: usize) -> Result<()> 
             let (_, closed) = heavy.read_to_end(Duration::from_millis(50));
             ensure!(!closed, "{command} closed the connection");
         }
-        if ["DEL", "UNLINK", "FLUSHALL"]
-            .iter()
-            .any(|word| case.commands[0].starts_with(word))
-        {
+        if ["DEL", "UNLINK", "FLUSHALL"].iter().any(|word| case.commands[0].starts_with(word)) {
             // It is gone after the first time; a second load would only measure the load.
             std::thread::sleep(Duration::from_millis(500));
             break;

@@ -11,11 +11,7 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let one = options.oxidis().args(&["--io-threads", "1"]).try_start()?;
     let mut rows = Vec::new();
     for server in [&four, &one] {
-        fill_keys(
-            server.port(),
-            if options.quick { KEYS / 10 } else { KEYS },
-            3,
-        )?;
+        fill_keys(server.port(), if options.quick { KEYS / 10 } else { KEYS }, 3)?;
     }
     let hot_get = ["GET", "key:000000000000"];
     let hot_set = ["SET", "key:000000000000", "VXK"];
@@ -26,10 +22,7 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
         ("SET -P 16, one hot key", &hot_set, 1.8),
     ];
     for (name, work, target) in cases {
-        let load = Load {
-            threads: 2,
-            ..Load::new(work, 16)
-        };
+        let load = Load { threads: 2, ..Load::new(work, 16) };
         let costs = race(options, &[Runner::from(&four), Runner::from(&one)], &load)?;
         rows.push(show(Row {
             name: name.to_owned(),

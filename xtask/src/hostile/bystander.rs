@@ -47,42 +47,24 @@ impl Bystander {
             }
             late
         });
-        Ok(Bystander {
-            stop,
-            asking,
-            sleeping,
-        })
+        Ok(Bystander { stop, asking, sleeping })
     }
 
     /// Stops and says what was felt.
     pub(super) fn finish(self) -> Result<Felt> {
         self.stop.store(true, Ordering::Relaxed);
-        let waited = self
-            .asking
-            .join()
-            .map_err(|_| anyhow::anyhow!("the bystander panicked"))??;
-        let late = self
-            .sleeping
-            .join()
-            .map_err(|_| anyhow::anyhow!("the sleeper panicked"))?;
+        let waited = self.asking.join().map_err(|_| anyhow::anyhow!("the bystander panicked"))??;
+        let late = self.sleeping.join().map_err(|_| anyhow::anyhow!("the sleeper panicked"))?;
         let noise_ms = percentile(&late, 1.0);
         let corrected = |share| (percentile(&waited, share) - percentile(&late, share)).max(0.0);
-        Ok(Felt {
-            p99_ms: corrected(0.99),
-            p995_ms: corrected(0.995),
-            max_ms: corrected(1.0),
-            noise_ms,
-        })
+        Ok(Felt { p99_ms: corrected(0.99), p995_ms: corrected(0.995), max_ms: corrected(1.0), noise_ms })
     }
 }
 
 impl Felt {
     /// The rule that every row has to keep: p99.5 under 50 ms, nothing over 250 ms.
     pub(super) fn ensure_quick(&self) -> Result<()> {
-        ensure!(
-            self.p995_ms < 50.0 && self.max_ms < 250.0,
-            "a bystander waited: {self}"
-        );
+        ensure!(self.p995_ms < 50.0 && self.max_ms < 250.0, "a bystander waited: {self}");
         Ok(())
     }
 }
@@ -122,7 +104,5 @@ pub(super) fn percentile(samples: &[Duration], share: f64) -> f64 {
     sorted.sort_unstable();
     let last = sorted.len().saturating_sub(1);
     let index = (last as f64 * share).round() as usize;
-    sorted
-        .get(index)
-        .map_or(0.0, |sample| sample.as_secs_f64() * 1e3)
+    sorted.get(index).map_or(0.0, |sample| sample.as_secs_f64() * 1e3)
 }

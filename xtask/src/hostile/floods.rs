@@ -31,14 +31,8 @@ pub(super) fn announced(context: &Context<'_>) -> Result<String> {
     let felt = bystander.finish()?;
     ensure_alive(&mut server)?;
     felt.ensure_quick()?;
-    ensure!(
-        each <= 64 * 1024,
-        "{each} bytes for each of {count} connections: over 64 KiB"
-    );
-    Ok(format!(
-        "{count} connections at {:.1} KiB each, {felt}",
-        each as f64 / 1024.0
-    ))
+    ensure!(each <= 64 * 1024, "{each} bytes for each of {count} connections: over 64 KiB");
+    Ok(format!("{count} connections at {:.1} KiB each, {felt}", each as f64 / 1024.0))
 }
 
 /// C3: clients that may not do anything, send for ever and never read.
@@ -57,11 +51,7 @@ pub(super) fn unread(context: &Context<'_>) -> Result<String> {
                         return 0;
                     };
                     let _ = client.set_timeout(Duration::from_millis(300));
-                    let flood: &[u8] = [
-                        b"GET a\r\n".as_slice(),
-                        b"PING\r\n",
-                        b"*1\r\n$4\r\nINFO\r\n",
-                    ][index % 3];
+                    let flood: &[u8] = [b"GET a\r\n".as_slice(), b"PING\r\n", b"*1\r\n$4\r\nINFO\r\n"][index % 3];
                     let flood = flood.repeat(2_000);
                     while Instant::now() < end {
                         match client.send_raw(&flood) {
@@ -80,19 +70,13 @@ pub(super) fn unread(context: &Context<'_>) -> Result<String> {
                 })
             })
             .collect();
-        floods
-            .into_iter()
-            .map(|flood| flood.join().unwrap_or(0))
-            .sum()
+        floods.into_iter().map(|flood| flood.join().unwrap_or(0)).sum()
     });
     let grown = mebibytes(process::peak_resident_bytes(server.pid())?.saturating_sub(before));
     let felt = bystander.finish()?;
     ensure_alive(&mut server)?;
     felt.ensure_quick()?;
-    ensure!(
-        grown <= 64.0,
-        "the server grew by {grown:.0} MiB: over 64 MiB"
-    );
+    ensure!(grown <= 64.0, "the server grew by {grown:.0} MiB: over 64 MiB");
     ensure!(closed >= 18, "only {closed} of 20 floods were closed");
     Ok(format!("{closed} of 20 closed, +{grown:.1} MiB, {felt}"))
 }
@@ -112,23 +96,15 @@ pub(super) fn unauthenticated(context: &Context<'_>) -> Result<String> {
         let mut client = server.client();
         let _ = client.send_raw(frame);
         let (got, closed) = client.read_to_end(Duration::from_millis(200));
-        ensure!(
-            index > 2 || closed,
-            "frame {index} leaves the connection open"
-        );
+        ensure!(index > 2 || closed, "frame {index} leaves the connection open");
         // A refusal that closes comes once for a connection, whose opening cost more than that.
         if !closed {
             worst = worst.max(got.len() as f64 / frame.len() as f64);
         }
     }
-    ensure!(
-        worst <= 10.0,
-        "{worst:.1} bytes of reply for each byte sent"
-    );
+    ensure!(worst <= 10.0, "{worst:.1} bytes of reply for each byte sent");
     ensure_alive(&mut server)?;
-    Ok(format!(
-        "at most {worst:.1} bytes of reply for each byte sent"
-    ))
+    Ok(format!("at most {worst:.1} bytes of reply for each byte sent"))
 }
 
 /// C5: connections that open, send nonsense and go.
@@ -144,12 +120,8 @@ pub(super) fn churn(context: &Context<'_>) -> Result<String> {
             .map(|index| {
                 scope.spawn(move || {
                     let mut opened = 0_usize;
-                    let garbage: [&[u8]; 4] = [
-                        b"*abc\r\n",
-                        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-                        b"*1\r\n$-5\r\n",
-                        b"'\r\n",
-                    ];
+                    let garbage: [&[u8]; 4] =
+                        [b"*abc\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"*1\r\n$-5\r\n", b"'\r\n"];
                     while Instant::now() < end {
                         // Ports of the other end run out while they wait to be used again.
                         let Ok(mut client) = Client::connect(port) else {
@@ -166,25 +138,18 @@ pub(super) fn churn(context: &Context<'_>) -> Result<String> {
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or(0))
-            .sum()
+        threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
     });
     let felt = bystander.finish()?;
     ensure_alive(&mut server)?;
     let pid = server.pid();
-    let left = wait_until("descriptors to come back", Duration::from_secs(10), || {
-        match process::descriptor_count(pid) {
+    let left =
+        wait_until("descriptors to come back", Duration::from_secs(10), || match process::descriptor_count(pid) {
             Ok(count) if count <= before + 2 => Ok(count),
             other => Err(format!("{other:?}, before {before}")),
-        }
-    });
+        });
     felt.ensure_quick()?;
-    Ok(format!(
-        "{:.0} connections/s, {left} descriptors after, {felt}",
-        opened as f64 / seconds as f64
-    ))
+    Ok(format!("{:.0} connections/s, {left} descriptors after, {felt}", opened as f64 / seconds as f64))
 }
 
 /// C7: each limit cuts the client that passes it, and memory stays near the limits.
@@ -199,22 +164,15 @@ pub(super) fn limits(context: &Context<'_>) -> Result<String> {
         "--timeout",
         "1",
     ])?;
-    server
-        .client()
-        .call(&["SET", "big", &"x".repeat(900_000)])?;
+    server.client().call(&["SET", "big", &"x".repeat(900_000)])?;
     let before = process::resident_bytes(server.pid())?;
     process::reset_peak(server.pid())?;
     let mut cut = Vec::new();
 
     let mut query = server.client();
     let _ = query.send_raw(b"*2\r\n$4\r\nPING\r\n$400000000\r\n");
-    let sent = (0..64)
-        .map(|_| query.send_raw(&[b'x'; 65_536]))
-        .any(|result| result.is_err());
-    cut.push((
-        "query buffer over 1 MB",
-        sent || query.closes_within(Duration::from_secs(3)),
-    ));
+    let sent = (0..64).map(|_| query.send_raw(&[b'x'; 65_536])).any(|result| result.is_err());
+    cut.push(("query buffer over 1 MB", sent || query.closes_within(Duration::from_secs(3))));
 
     let mut output = server.client();
     let flood = b"GET big\r\n".repeat(40);
@@ -242,26 +200,15 @@ pub(super) fn limits(context: &Context<'_>) -> Result<String> {
         crowd.push(client);
     }
     std::thread::sleep(Duration::from_millis(500));
-    let evicted = server
-        .client()
-        .info("evicted_clients")
-        .and_then(|count| count.parse::<u64>().ok())
-        .unwrap_or(0);
+    let evicted = server.client().info("evicted_clients").and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
     cut.push(("clients' memory over 20 MB", evicted > 0));
 
     let grown = mebibytes(process::peak_resident_bytes(server.pid())?.saturating_sub(before));
     ensure_alive(&mut server)?;
-    let kept: Vec<&str> = cut
-        .iter()
-        .filter(|(_, done)| !done)
-        .map(|(what, _)| *what)
-        .collect();
+    let kept: Vec<&str> = cut.iter().filter(|(_, done)| !done).map(|(what, _)| *what).collect();
     ensure!(kept.is_empty(), "not cut: {}", kept.join("; "));
     ensure!(grown <= 64.0, "the server grew by {grown:.0} MiB");
-    Ok(format!(
-        "{} limits hold, {evicted} clients evicted, peak +{grown:.1} MiB",
-        cut.len()
-    ))
+    Ok(format!("{} limits hold, {evicted} clients evicted, peak +{grown:.1} MiB", cut.len()))
 }
 
 /// Whether the other end closed, after what it had already sent.

@@ -91,12 +91,7 @@ const COMMANDS: &[&str] = &[
 /// B2: mutated pipelines in random pieces from several threads, with half-closed connections.
 pub(super) fn frames(context: &Context<'_>) -> Result<String> {
     let frames: u64 = context.pick(60_000, 5_000_000);
-    let mut server = context.server(&[
-        "--maxmemory",
-        "200mb",
-        "--maxmemory-policy",
-        "allkeys-random",
-    ])?;
+    let mut server = context.server(&["--maxmemory", "200mb", "--maxmemory-policy", "allkeys-random"])?;
     let before = process::resident_bytes(server.pid())?;
     let seed = testkit::seed(fastrand::u64(..1 << 40));
     let bystander = Bystander::start(&server, "")?;
@@ -123,10 +118,7 @@ pub(super) fn frames(context: &Context<'_>) -> Result<String> {
                     if random.u8(0..4) > 0 {
                         let _ = client.finish_sending();
                         let (got, _) = client.read_to_end(Duration::from_millis(300));
-                        replies.fetch_add(
-                            got.iter().filter(|byte| **byte == b'\n').count() as u64,
-                            Ordering::Relaxed,
-                        );
+                        replies.fetch_add(got.iter().filter(|byte| **byte == b'\n').count() as u64, Ordering::Relaxed);
                     }
                     sent.fetch_add(count, Ordering::Relaxed);
                 }
@@ -227,8 +219,5 @@ pub(super) fn patterns(context: &Context<'_>) -> Result<String> {
     let felt = bystander.finish()?;
     ensure_alive(&mut server)?;
     felt.ensure_quick()?;
-    Ok(format!(
-        "{stars} stars: slowest {:.1} ms, {felt}",
-        slowest.as_secs_f64() * 1e3
-    ))
+    Ok(format!("{stars} stars: slowest {:.1} ms, {felt}", slowest.as_secs_f64() * 1e3))
 }

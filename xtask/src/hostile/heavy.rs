@@ -27,51 +27,29 @@ pub(super) fn policies(context: &Context<'_>) -> Result<String> {
     let mut worst_resident = 0.0_f64;
     for policy in POLICIES {
         let maxmemory = format!("{megabytes}mb");
-        let mut server =
-            context.server(&["--maxmemory", &maxmemory, "--maxmemory-policy", policy])?;
+        let mut server = context.server(&["--maxmemory", &maxmemory, "--maxmemory-policy", policy])?;
         let idle = process::resident_bytes(server.pid())?;
         let end = Instant::now() + Duration::from_secs(seconds);
         let port = server.port();
         let refused: u64 = std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..8_u64)
-                .map(|index| scope.spawn(move || write_until(port, index, end).unwrap_or(0)))
-                .collect();
+            let writers: Vec<_> =
+                (0..8_u64).map(|index| scope.spawn(move || write_until(port, index, end).unwrap_or(0))).collect();
             let mut watcher = server.client();
             while Instant::now() < end {
-                let used = watcher
-                    .info("used_memory")
-                    .and_then(|used| used.parse::<u64>().ok())
-                    .unwrap_or(0);
+                let used = watcher.info("used_memory").and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);
                 worst_used = worst_used.max(used as f64 / limit as f64);
                 std::thread::sleep(Duration::from_millis(20));
             }
-            writers
-                .into_iter()
-                .map(|writer| writer.join().unwrap_or(0))
-                .sum()
+            writers.into_iter().map(|writer| writer.join().unwrap_or(0)).sum()
         });
         ensure_alive(&mut server)?;
         let resident = process::peak_resident_bytes(server.pid())?.saturating_sub(idle);
         worst_resident = worst_resident.max(resident as f64 / limit as f64);
-        ensure!(
-            policy != "noeviction" || refused > 0,
-            "noeviction never answered -OOM"
-        );
-        ensure!(
-            !policy.starts_with("allkeys") || refused == 0,
-            "{policy} answered -OOM {refused} times"
-        );
+        ensure!(policy != "noeviction" || refused > 0, "noeviction never answered -OOM");
+        ensure!(!policy.starts_with("allkeys") || refused == 0, "{policy} answered -OOM {refused} times");
     }
-    ensure!(
-        worst_used <= 1.05,
-        "used memory reached {:.0} % of maxmemory",
-        worst_used * 100.0
-    );
-    ensure!(
-        worst_resident <= 1.4,
-        "resident memory grew to {:.0} % of maxmemory",
-        worst_resident * 100.0
-    );
+    ensure!(worst_used <= 1.05, "used memory reached {:.0} % of maxmemory", worst_used * 100.0);
+    ensure!(worst_resident <= 1.4, "resident memory grew to {:.0} % of maxmemory", worst_resident * 100.0);
     Ok(format!(
         "8 policies at {megabytes} MiB: used up to {:.1} %, resident up to {:.0} %",
         worst_used * 100.0,
@@ -90,10 +68,7 @@ fn write_until(port: u16, seed: u64, end: Instant) -> Result<u64> {
             let key = random.u32(0..200_000);
             let value = "v".repeat([3, 60, 500, 4_000][random.usize(0..4)]);
             batch.push(match random.u8(0..5) {
-                0 => text::words(&format!(
-                    "SET key:{key} {value} EX {}",
-                    random.u16(100..10_000)
-                )),
+                0 => text::words(&format!("SET key:{key} {value} EX {}", random.u16(100..10_000))),
                 1 => text::words(&format!("HSET hash:{} f{} {value}", key % 500, key % 97)),
                 2 => text::words(&format!("RPUSH list:{} {value}", key % 500)),
                 3 => text::words(&format!("ZADD zset:{} {key} {value}", key % 500)),

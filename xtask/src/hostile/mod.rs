@@ -58,49 +58,17 @@ impl Context<'_> {
 }
 
 /// A row of the scorecard: its name, what it does, and the test, which returns its figures.
-type Row = (
-    &'static str,
-    &'static str,
-    fn(&Context<'_>) -> Result<String>,
-);
+type Row = (&'static str, &'static str, fn(&Context<'_>) -> Result<String>);
 
 const ROWS: &[Row] = &[
-    (
-        "B1",
-        "malformed frames get Redis's exact replies",
-        frames::run,
-    ),
+    ("B1", "malformed frames get Redis's exact replies", frames::run),
     ("B2", "mutated pipelines over sockets", fuzz::frames),
-    (
-        "B10",
-        "patterns that take exponential time elsewhere",
-        fuzz::patterns,
-    ),
-    (
-        "C2",
-        "connections that announce gigabytes",
-        floods::announced,
-    ),
-    (
-        "C3",
-        "floods before authentication that never read",
-        floods::unread,
-    ),
-    (
-        "C4",
-        "large frames before authentication",
-        floods::unauthenticated,
-    ),
-    (
-        "C5",
-        "reconnects with protocol errors and TLS hellos",
-        floods::churn,
-    ),
-    (
-        "C7",
-        "buffers, idle time and clients' memory have limits",
-        floods::limits,
-    ),
+    ("B10", "patterns that take exponential time elsewhere", fuzz::patterns),
+    ("C2", "connections that announce gigabytes", floods::announced),
+    ("C3", "floods before authentication that never read", floods::unread),
+    ("C4", "large frames before authentication", floods::unauthenticated),
+    ("C5", "reconnects with protocol errors and TLS hellos", floods::churn),
+    ("C7", "buffers, idle time and clients' memory have limits", floods::limits),
     ("C8", "maxmemory holds under each policy", heavy::policies),
     ("C10", "one heavy client on one slot", heavy::heavy_client),
 ];
@@ -112,12 +80,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     while let Some(arg) = parser.next()? {
         match arg {
             Long("row") => {
-                wanted = parser
-                    .value()?
-                    .string()?
-                    .split(',')
-                    .map(str::to_owned)
-                    .collect();
+                wanted = parser.value()?.string()?.split(',').map(str::to_owned).collect();
             }
             Long("full") => size = Size::Full,
             Long("peer") => {
@@ -136,16 +99,10 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
             other => return Err(other.unexpected().into()),
         }
     }
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|name| ROWS.iter().all(|row| row.0 != **name))
-    {
+    if let Some(unknown) = wanted.iter().find(|name| ROWS.iter().all(|row| row.0 != **name)) {
         bail!("there is no row {unknown}: see --list");
     }
-    let context = Context {
-        launch: &launch.unwrap_or_else(Launch::oxidis),
-        size,
-    };
+    let context = Context { launch: &launch.unwrap_or_else(Launch::oxidis), size };
     let mut failed = 0;
     for (name, about, run) in ROWS {
         if !wanted.is_empty() && !wanted.iter().any(|row| row == name) {
@@ -159,11 +116,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
             }
         }
     }
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs all rows as steps of `cargo xtask test`.
@@ -172,11 +125,7 @@ pub(crate) fn run_all(steps: &mut Steps, launch: &Launch, size: Size) {
     for (name, about, run) in ROWS {
         steps.step(&format!("hostile {name}: {about}"), || {
             let output = run(&context)?;
-            Ok(Tally {
-                passed: 1,
-                failed: 0,
-                output,
-            })
+            Ok(Tally { passed: 1, failed: 0, output })
         });
     }
 }
@@ -187,10 +136,7 @@ fn ensure_alive(server: &mut Server) -> Result<()> {
         bail!("the server ended ({status}):\n{}", server.log());
     }
     let pong = server.client().run("PING");
-    ensure!(
-        pong.text() == "PONG" || pong.text().starts_with("NOAUTH"),
-        "PING is answered by {pong}"
-    );
+    ensure!(pong.text() == "PONG" || pong.text().starts_with("NOAUTH"), "PING is answered by {pong}");
     Ok(())
 }
 

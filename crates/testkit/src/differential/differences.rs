@@ -22,20 +22,14 @@ pub const DIFFERENCES: &[Difference] = &[
         name: "set-listpack",
         reason: "small sets with a member that is no integer are listpacks; 7.0 makes them hash tables",
         applies: |args, new, old| {
-            is(args, 0, "OBJECT")
-                && is(args, 1, "ENCODING")
-                && new.text() == "listpack"
-                && old.text() == "hashtable"
+            is(args, 0, "OBJECT") && is(args, 1, "ENCODING") && new.text() == "listpack" && old.text() == "hashtable"
         },
     },
     Difference {
         name: "list-listpack",
         reason: "lists that fit one node are listpacks; 7.0 makes every list a quicklist",
         applies: |args, new, old| {
-            is(args, 0, "OBJECT")
-                && is(args, 1, "ENCODING")
-                && new.text() == "listpack"
-                && old.text() == "quicklist"
+            is(args, 0, "OBJECT") && is(args, 1, "ENCODING") && new.text() == "listpack" && old.text() == "quicklist"
         },
     },
     Difference {
@@ -45,20 +39,14 @@ pub const DIFFERENCES: &[Difference] = &[
             let (new, old) = (new.text(), old.text());
             is(args, 0, "OBJECT")
                 && is(args, 1, "ENCODING")
-                && [
-                    ("skiplist", "listpack"),
-                    ("listpack", "intset"),
-                    ("hashtable", "intset"),
-                ]
-                .contains(&(new.as_str(), old.as_str()))
+                && [("skiplist", "listpack"), ("listpack", "intset"), ("hashtable", "intset")]
+                    .contains(&(new.as_str(), old.as_str()))
         },
     },
     Difference {
         name: "wait-timeout",
         reason: "WAIT refuses a timeout that does not fit the clock",
-        applies: |args, new, old| {
-            is(args, 0, "WAIT") && new.text() == "ERR timeout is out of range" && !old.is_error()
-        },
+        applies: |args, new, old| is(args, 0, "WAIT") && new.text() == "ERR timeout is out of range" && !old.is_error(),
     },
     Difference {
         name: "zrank-withscore",
@@ -77,9 +65,7 @@ pub const DIFFERENCES: &[Difference] = &[
             is(args, 0, "COMMAND")
                 && args.len() == 3
                 && new.is_error()
-                && old
-                    .text()
-                    .starts_with("ERR wrong number of arguments for 'command|")
+                && old.text().starts_with("ERR wrong number of arguments for 'command|")
         },
     },
     Difference {
@@ -87,41 +73,30 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "LPOS refuses the one RANK that has no positive counterpart",
         applies: |args, new, old| {
             is(args, 0, "LPOS")
-                && new
-                    .text()
-                    .starts_with("ERR value is out of range, value must between")
+                && new.text().starts_with("ERR value is out of range, value must between")
                 && !old.text().starts_with("ERR")
         },
     },
     Difference {
         name: "help-texts",
         reason: "the lines of HELP name the subcommands and options of their version",
-        applies: |args, new, old| {
-            is(args, 1, "HELP") && new.items().is_some() && old.items().is_some()
-        },
+        applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
     },
     Difference {
         name: "double-digits",
         reason: "doubles are written with the fewest digits that read back as the same number, and -0 as such",
         applies: |args, new, old| {
-            let name = args
-                .first()
-                .map(|name| name.to_ascii_uppercase())
-                .unwrap_or_default();
-            (name.starts_with(b"Z") || name.starts_with(b"BZ") || name == b"DUMP")
-                && same_doubles(new, old)
+            let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+            (name.starts_with(b"Z") || name.starts_with(b"BZ") || name == b"DUMP") && same_doubles(new, old)
         },
     },
 ];
 
 fn is(args: &[Vec<u8>], index: usize, word: &str) -> bool {
-    args.get(index)
-        .is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The difference that explains these replies, if any does.
 pub fn explains(args: &[Vec<u8>], subject: &Reply, peer: &Reply) -> Option<&'static Difference> {
-    DIFFERENCES
-        .iter()
-        .find(|difference| (difference.applies)(args, subject, peer))
+    DIFFERENCES.iter().find(|difference| (difference.applies)(args, subject, peer))
 }

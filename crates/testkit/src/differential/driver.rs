@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::differences;
 use super::generator::{Episode, Step};
-use super::rules::{Probe, Rule, authenticates, compare, rule_of, subscribes};
+use super::keyspace;
+use super::rules::{Rule, authenticates, compare, rule_of, subscribes};
 use super::vocabulary::DUMP_MARK;
-use super::{keyspace, rules};
 use crate::{Client, Launch, Reply, Server, text};
 
 /// Connections on which an episode's commands are sent; one more is for the driver itself.
@@ -60,8 +60,8 @@ pub struct Pair {
     pub versions: [String; 2],
 }
 
-const SUBJECT: usize = 0;
-const PEER: usize = 1;
+pub(super) const SUBJECT: usize = 0;
+pub(super) const PEER: usize = 1;
 
 impl Pair {
     /// Starts the server under test and its peer.
@@ -73,18 +73,11 @@ impl Pair {
         let servers = [launches[SUBJECT].try_start()?, launches[PEER].try_start()?];
         let mut versions = [String::new(), String::new()];
         for (server, version) in servers.iter().zip(&mut versions) {
-            *version = Client::connect(server.port())?
-                .info("redis_version")
-                .unwrap_or_default();
+            *version = Client::connect(server.port())?.info("redis_version").unwrap_or_default();
         }
         let minor = |version: &str| version.rsplit_once('.').map(|(start, _)| start.to_owned());
         let same_version = minor(&versions[SUBJECT]) == minor(&versions[PEER]);
-        Ok(Pair {
-            launches,
-            servers,
-            same_version,
-            versions,
-        })
+        Ok(Pair { launches, servers, same_version, versions })
     }
 
     /// Replaces servers that ended. Returns the ends of their logs.
@@ -120,14 +113,8 @@ impl Pair {
     }
 }
 
-fn trouble(step: usize, args: &[Vec<u8>], problem: &str) -> Failure {
-    Failure {
-        step,
-        args: args.to_vec(),
-        subject: String::new(),
-        peer: String::new(),
-        problem: problem.to_owned(),
-    }
+pub(super) fn trouble(step: usize, args: &[Vec<u8>], problem: &str) -> Failure {
+    Failure { step, args: args.to_vec(), subject: String::new(), peer: String::new(), problem: problem.to_owned() }
 }
 
 /// What the driver knows of a connection.
@@ -140,15 +127,15 @@ struct Session {
     has_listened: bool,
 }
 
-struct Run<'a> {
-    pair: &'a Pair,
-    clients: [Vec<Client>; 2],
+pub(super) struct Run<'a> {
+    pub(super) pair: &'a Pair,
+    pub(super) clients: [Vec<Client>; 2],
     sessions: Vec<Session>,
     commands: u64,
     differences: BTreeMap<&'static str, u64>,
 }
 
-type Checked<T = ()> = Result<T, Box<Failure>>;
+pub(super) type Checked<T = ()> = Result<T, Box<Failure>>;
 
 impl<'a> Run<'a> {
     fn start(pair: &'a Pair, episode: &Episode) -> Result<Run<'a>, String> {
@@ -174,13 +161,7 @@ impl<'a> Run<'a> {
             }
         }
         let sessions = (0..CONNECTIONS).map(|_| Session::default()).collect();
-        Ok(Run {
-            pair,
-            clients,
-            sessions,
-            commands: 0,
-            differences: BTreeMap::new(),
-        })
+        Ok(Run { pair, clients, sessions, commands: 0, differences: BTreeMap::new() })
     }
 
     fn steps(&mut self, steps: &[Step]) -> Checked {
@@ -199,13 +180,10 @@ impl<'a> Run<'a> {
                 parked = Some((index, step.connection, args));
                 continue;
             }
-            if let Some((at, connection, args)) =
-                parked.take_if(|(_, connection, _)| *connection == step.connection)
-            {
+            if let Some((at, connection, args)) = parked.take_if(|(_, connection, _)| *connection == step.connection) {
                 self.settle(at, connection, &args)?;
             }
-            let opens = step.args[0].eq_ignore_ascii_case(b"MULTI")
-                || step.args[0].eq_ignore_ascii_case(b"EXEC");
+            let opens = step.args[0].eq_ignore_ascii_case(b"MULTI") || step.args[0].eq_ignore_ascii_case(b"EXEC");
             let rule = rule_of(&args);
             batch.push((index, args));
             let needs_answer = opens
@@ -239,10 +217,7 @@ impl<'a> Run<'a> {
         for arg in &mut resolved {
             if let Some(key) = arg.strip_prefix(DUMP_MARK) {
                 let reply = self.ask(PEER, CONTROL, index, &[b"DUMP".to_vec(), key.to_vec()])?;
-                *arg = reply
-                    .bytes()
-                    .unwrap_or(b"\x00\x01a\x0a\x00garbage!")
-                    .to_vec();
+                *arg = reply.bytes().unwrap_or(b"\x00\x01a\x0a\x00garbage!").to_vec();
             }
         }
         Ok(resolved)
@@ -256,12 +231,7 @@ impl<'a> Run<'a> {
             sent.map_err(|e| Box::new(io_failure(side, index, args, &e)))?;
             let end = Instant::now() + Duration::from_millis(60);
             while Instant::now() < end {
-                let info = self.ask(
-                    side,
-                    CONTROL,
-                    index,
-                    &[b"INFO".to_vec(), b"clients".to_vec()],
-                )?;
+                let info = self.ask(side, CONTROL, index, &[b"INFO".to_vec(), b"clients".to_vec()])?;
                 let blocked = crate::client::info_field(&info.text(), "blocked_clients");
                 if blocked.is_some_and(|count| count != "0") {
                     break;
@@ -314,27 +284,14 @@ impl<'a> Run<'a> {
         if args.len() > 1 {
             return args.len() - 1;
         }
-        if !args[0]
-            .to_ascii_uppercase()
-            .windows(5)
-            .any(|part| part == b"UNSUB")
-        {
+        if !args[0].to_ascii_uppercase().windows(5).any(|part| part == b"UNSUB") {
             return 1;
         }
-        session
-            .channels
-            .get(channel_kind(&args[0]))
-            .map_or(1, |names| names.len().max(1))
+        session.channels.get(channel_kind(&args[0])).map_or(1, |names| names.len().max(1))
     }
 
     /// The next reply on a connection; published messages are put aside.
-    fn next(
-        &mut self,
-        side: usize,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-    ) -> Checked<Reply> {
+    fn next(&mut self, side: usize, connection: usize, index: usize, args: &[Vec<u8>]) -> Checked<Reply> {
         loop {
             match self.clients[side][connection].read() {
                 Ok(reply) if is_message(&reply) => {
@@ -346,13 +303,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn ask(
-        &mut self,
-        side: usize,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-    ) -> Checked<Reply> {
+    pub(super) fn ask(&mut self, side: usize, connection: usize, index: usize, args: &[Vec<u8>]) -> Checked<Reply> {
         let sent = self.clients[side][connection].send(args);
         sent.map_err(|error| Box::new(io_failure(side, index, args, &error)))?;
         if connection == CONTROL {
@@ -363,35 +314,21 @@ impl<'a> Run<'a> {
     }
 
     /// Compares two replies, and follows the state that they reveal.
-    fn judge(
-        &mut self,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-        subject: &Reply,
-        peer: &Reply,
-    ) -> Checked {
+    fn judge(&mut self, connection: usize, index: usize, args: &[Vec<u8>], subject: &Reply, peer: &Reply) -> Checked {
         let name = args[0].to_ascii_uppercase();
-        let ends_multi = self.sessions[connection].in_multi
-            && matches!(name.as_slice(), b"EXEC" | b"DISCARD" | b"RESET");
+        let ends_multi =
+            self.sessions[connection].in_multi && matches!(name.as_slice(), b"EXEC" | b"DISCARD" | b"RESET");
         if ends_multi && !is_queued(peer) {
             self.sessions[connection].in_multi = false;
             let queued = std::mem::take(&mut self.sessions[connection].queued);
-            if let (b"EXEC", Reply::Array(ours), Reply::Array(theirs)) =
-                (name.as_slice(), subject, peer)
+            if let (b"EXEC", Reply::Array(ours), Reply::Array(theirs)) = (name.as_slice(), subject, peer)
                 && ours.len() == theirs.len()
                 && queued.len() == ours.len()
             {
                 for (args, (ours, theirs)) in queued.iter().zip(ours.iter().zip(theirs)) {
                     self.follow(connection, args, theirs);
                     if let Err(problem) = compare(loose(rule_of(args)), ours, theirs) {
-                        self.excuse(
-                            index,
-                            args,
-                            ours,
-                            theirs,
-                            &format!("{problem}, within EXEC"),
-                        )?;
+                        self.excuse(index, args, ours, theirs, &format!("{problem}, within EXEC"))?;
                     }
                 }
                 return Ok(());
@@ -416,22 +353,17 @@ impl<'a> Run<'a> {
             Rule::Random(probe) => self.probe(connection, index, args, probe, subject),
             Rule::Pop => self.repair_pop(connection, index, args, subject, peer),
             Rule::Scan => self.scan(connection, index, args, subject, peer),
-            Rule::Dump if !self.is_listening(connection) => {
-                self.cross_restore(connection, index, args, subject, peer)
-            }
+            Rule::Dump if !self.is_listening(connection) => self.cross_restore(connection, index, args, subject, peer),
             _ => Ok(()),
         }
     }
 
     fn is_listening(&self, connection: usize) -> bool {
-        self.sessions[connection]
-            .channels
-            .values()
-            .any(|names| !names.is_empty())
+        self.sessions[connection].channels.values().any(|names| !names.is_empty())
     }
 
     /// Accepts a listed difference; anything else is a failure.
-    fn excuse(
+    pub(super) fn excuse(
         &mut self,
         index: usize,
         args: &[Vec<u8>],
@@ -494,221 +426,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Looks each randomly chosen element up in the peer.
-    fn probe(
-        &mut self,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-        probe: Probe,
-        subject: &Reply,
-    ) -> Checked {
-        let mut elements: Vec<Vec<u8>> = Vec::new();
-        collect_strings(subject, &mut elements);
-        let has_values = args.len() == 4
-            && subject
-                .items()
-                .is_some_and(|items| items.iter().all(|i| i.bytes().is_some()));
-        if has_values {
-            elements = elements.into_iter().step_by(2).collect();
-        } else if args.len() == 4 {
-            elements = subject
-                .items()
-                .unwrap_or(&[])
-                .iter()
-                .filter_map(|pair| pair.items()?.first()?.bytes().map(<[u8]>::to_vec))
-                .collect();
-        }
-        let Some(key) = args.get(1).cloned().or(Some(Vec::new())) else {
-            return Ok(());
-        };
-        elements.truncate(500);
-        if elements.is_empty() {
-            return Ok(());
-        }
-        let name: &[u8] = match probe {
-            Probe::Set => b"SMISMEMBER",
-            Probe::Hash => b"HMGET",
-            Probe::SortedSet => b"ZMSCORE",
-            Probe::Key => b"EXISTS",
-        };
-        let mut question = vec![name.to_vec()];
-        if probe != Probe::Key {
-            question.push(key);
-        }
-        question.extend(elements);
-        let answer = self.ask(PEER, connection, index, &question)?;
-        let all_there = match &answer {
-            Reply::Array(items) => items
-                .iter()
-                .all(|item| !item.is_null() && *item != Reply::Integer(0)),
-            other => *other == Reply::Integer(1),
-        };
-        if all_there {
-            return Ok(());
-        }
-        let mut failure = trouble(index, args, "a random choice is not a member in the peer");
-        failure.subject = subject.to_string();
-        failure.peer = answer.to_string();
-        Err(Box::new(failure))
-    }
-
-    /// After SPOP each server also loses what the other one took, so that they stay equal.
-    fn repair_pop(
-        &mut self,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-        subject: &Reply,
-        peer: &Reply,
-    ) -> Checked {
-        let mut taken = [Vec::new(), Vec::new()];
-        collect_strings(subject, &mut taken[SUBJECT]);
-        collect_strings(peer, &mut taken[PEER]);
-        if taken[SUBJECT].len() != taken[PEER].len() {
-            return self.excuse(
-                index,
-                args,
-                subject,
-                peer,
-                "different counts of members were taken",
-            );
-        }
-        for side in [SUBJECT, PEER] {
-            let (own, other) = (&taken[side], &taken[1 - side]);
-            let missing: Vec<Vec<u8>> = other
-                .iter()
-                .filter(|member| !own.contains(member))
-                .cloned()
-                .collect();
-            if missing.is_empty() {
-                continue;
-            }
-            let count = missing.len();
-            let mut repair = vec![b"SREM".to_vec(), args[1].clone()];
-            repair.extend(missing);
-            let reply = self.ask(side, connection, index, &repair)?;
-            if reply.integer() != i64::try_from(count).ok() {
-                return self.excuse(
-                    index,
-                    args,
-                    subject,
-                    peer,
-                    "the members taken are not members of the other's set",
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs an iteration to its end on both servers; duplicates are allowed, omissions are not.
-    fn scan(
-        &mut self,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-        subject: &Reply,
-        peer: &Reply,
-    ) -> Checked {
-        let cursor_at = if args[0].eq_ignore_ascii_case(b"SCAN") {
-            1
-        } else {
-            2
-        };
-        // From another cursor than 0, the two servers' iterations have nothing in common.
-        if args.get(cursor_at).is_none_or(|cursor| cursor != b"0") {
-            return Ok(());
-        }
-        let size = if matches!(args[0].to_ascii_uppercase().as_slice(), b"HSCAN" | b"ZSCAN") {
-            2
-        } else {
-            1
-        };
-        let mut seen = [BTreeSet::new(), BTreeSet::new()];
-        for (side, first) in [(SUBJECT, subject), (PEER, peer)] {
-            let mut page = first.clone();
-            for _ in 0..10_000 {
-                let Some([cursor, items]) = page.items() else {
-                    break;
-                };
-                seen[side].extend(rules::sorted(items, size));
-                let Some(cursor) = cursor.bytes().filter(|cursor| *cursor != b"0") else {
-                    break;
-                };
-                let mut next = args.to_vec();
-                next[cursor_at] = cursor.to_vec();
-                page = self.ask(side, connection, index, &next)?;
-            }
-        }
-        if seen[SUBJECT] == seen[PEER] {
-            return Ok(());
-        }
-        let show = |set: &BTreeSet<Vec<Reply>>| {
-            let all: Vec<Reply> = set.iter().flatten().cloned().collect();
-            Reply::Array(all)
-        };
-        let (ours, theirs) = (show(&seen[SUBJECT]), show(&seen[PEER]));
-        self.excuse(index, args, &ours, &theirs, "complete iterations differ")
-    }
-
-    /// Restores the peer's payload in the server under test, and that server's own payload in
-    /// both where versions allow, and compares what came of it.
-    fn cross_restore(
-        &mut self,
-        connection: usize,
-        index: usize,
-        args: &[Vec<u8>],
-        subject: &Reply,
-        peer: &Reply,
-    ) -> Checked {
-        let (Some(ours), Some(theirs)) = (subject.bytes(), peer.bytes()) else {
-            return Ok(());
-        };
-        let target = b"\x01restored".to_vec();
-        let key = args[1].clone();
-        let mut trips = vec![(SUBJECT, theirs), (SUBJECT, ours)];
-        if self.pair.same_version {
-            trips.push((PEER, ours));
-        }
-        for (side, payload) in trips {
-            let restore = vec![
-                b"RESTORE".to_vec(),
-                target.clone(),
-                b"0".to_vec(),
-                payload.to_vec(),
-                b"REPLACE".to_vec(),
-            ];
-            let reply = self.ask(side, connection, index, &restore)?;
-            if reply != Reply::Simple(b"OK".to_vec()) {
-                return self.excuse(
-                    index,
-                    &restore,
-                    &reply,
-                    &Reply::Simple(b"OK".to_vec()),
-                    "a DUMP payload is refused",
-                );
-            }
-            let restored = keyspace::content(&mut self.clients[side][connection], &target);
-            let original = keyspace::content(&mut self.clients[PEER][connection], &key);
-            let (restored, original) = match (restored, original) {
-                (Ok(restored), Ok(original)) => (restored, original),
-                (Err(error), _) => return Err(Box::new(io_failure(side, index, args, &error))),
-                (_, Err(error)) => return Err(Box::new(io_failure(PEER, index, args, &error))),
-            };
-            self.ask(side, connection, index, &[b"DEL".to_vec(), target.clone()])?;
-            if restored != original {
-                self.excuse(
-                    index,
-                    args,
-                    &restored,
-                    &original,
-                    "a restored value differs",
-                )?;
-            }
-        }
-        Ok(())
-    }
-
     /// Compares the messages that were published to each connection, and all databases.
     fn final_state(&mut self, index: usize) -> Checked {
         for connection in 0..CONNECTIONS {
@@ -734,19 +451,10 @@ impl<'a> Run<'a> {
             // pattern or channel the order of publishing holds.
             let [ours, theirs] = &mut self.sessions[connection].messages;
             for messages in [&mut *ours, &mut *theirs] {
-                messages.sort_by_key(|message| {
-                    message
-                        .items()
-                        .and_then(|items| items.get(..2))
-                        .map(<[Reply]>::to_vec)
-                });
+                messages.sort_by_key(|message| message.items().and_then(|items| items.get(..2)).map(<[Reply]>::to_vec));
             }
             if ours != theirs {
-                let mut failure = trouble(
-                    index,
-                    &[b"(published messages)".to_vec()],
-                    "the messages differ",
-                );
+                let mut failure = trouble(index, &[b"(published messages)".to_vec()], "the messages differ");
                 failure.subject = Reply::Array(ours.clone()).to_string();
                 failure.peer = Reply::Array(theirs.clone()).to_string();
                 return Err(Box::new(failure));
@@ -754,16 +462,9 @@ impl<'a> Run<'a> {
         }
         let [subject, peer] = &mut self.clients;
         let found = keyspace::compare_all(&mut subject[CONTROL], &mut peer[CONTROL]);
-        let differing = found
-            .map_err(|e| Box::new(trouble(index, &[], &format!("reading the keyspace: {e}"))))?;
+        let differing = found.map_err(|e| Box::new(trouble(index, &[], &format!("reading the keyspace: {e}"))))?;
         for entry in differing {
-            self.excuse(
-                index,
-                &entry.args,
-                &entry.subject,
-                &entry.peer,
-                "the final state differs",
-            )?;
+            self.excuse(index, &entry.args, &entry.subject, &entry.peer, "the final state differs")?;
         }
         Ok(())
     }
@@ -790,10 +491,7 @@ fn is_message(reply: &Reply) -> bool {
         return false;
     };
     let kind = items.first().and_then(Reply::bytes).unwrap_or_default();
-    matches!(
-        (kind, items.len()),
-        (b"message" | b"smessage", 3) | (b"pmessage", 4)
-    )
+    matches!((kind, items.len()), (b"message" | b"smessage", 3) | (b"pmessage", 4))
 }
 
 fn channel_kind(command: &[u8]) -> &'static str {
@@ -805,21 +503,11 @@ fn channel_kind(command: &[u8]) -> &'static str {
     }
 }
 
-fn collect_strings(reply: &Reply, out: &mut Vec<Vec<u8>>) {
-    if let Some(items) = reply.items() {
-        items.iter().for_each(|item| collect_strings(item, out));
-    } else if let Some(bytes) = reply.bytes() {
-        out.push(bytes.to_vec());
-    }
-}
-
-fn io_failure(side: usize, index: usize, args: &[Vec<u8>], error: &io::Error) -> Failure {
+pub(super) fn io_failure(side: usize, index: usize, args: &[Vec<u8>], error: &io::Error) -> Failure {
     let name = ["the server under test", "the peer"][side];
     let what = match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => String::from("does not answer"),
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-            String::from("closed the connection")
-        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => String::from("closed the connection"),
         _ => error.to_string(),
     };
     trouble(index, args, &format!("{name} {what}"))

@@ -1,9 +1,7 @@
 //! Random episodes: a few hundred commands on two connections, from an empty keyspace.
 
 use super::grammar::Shape;
-use super::rules::{
-    Rule, asks_lex_order_of_scores, leaves_state_open, may_wait, rule_of, subscribes,
-};
+use super::rules::{Rule, asks_lex_order_of_scores, leaves_state_open, may_wait, rule_of, subscribes};
 use super::shapes::{BLOCKING, PUBSUB, SHAPES};
 use super::vocabulary::{FAMILIES, Vocabulary};
 
@@ -62,25 +60,15 @@ impl Generator {
     pub fn new(families: &[String], protocol: Option<u8>) -> Result<Generator, String> {
         for name in families {
             if !FAMILIES.contains(&name.as_str()) {
-                return Err(format!(
-                    "no family {name:?}; choose from {}",
-                    FAMILIES.join(", ")
-                ));
+                return Err(format!("no family {name:?}; choose from {}", FAMILIES.join(", ")));
             }
         }
-        let wanted =
-            |name: &str| families.is_empty() || families.iter().any(|family| family == name);
-        let families = (0..FAMILIES.len())
-            .filter(|&index| wanted(FAMILIES[index]))
-            .map(Family::new)
-            .collect();
+        let wanted = |name: &str| families.is_empty() || families.iter().any(|family| family == name);
+        let families = (0..FAMILIES.len()).filter(|&index| wanted(FAMILIES[index])).map(Family::new).collect();
         Ok(Generator {
             families,
             pubsub: PUBSUB.iter().map(|text| Shape::parse(text)).collect(),
-            blocking: BLOCKING
-                .iter()
-                .map(|(first, second)| (Shape::parse(first), Shape::parse(second)))
-                .collect(),
+            blocking: BLOCKING.iter().map(|(first, second)| (Shape::parse(first), Shape::parse(second))).collect(),
             protocol,
         })
     }
@@ -88,9 +76,7 @@ impl Generator {
     /// The episode of a seed.
     pub fn episode(&self, seed: u64) -> Episode {
         let mut vocabulary = Vocabulary::new(seed);
-        let protocol = self
-            .protocol
-            .unwrap_or(if seed.is_multiple_of(2) { 2 } else { 3 });
+        let protocol = self.protocol.unwrap_or(if seed.is_multiple_of(2) { 2 } else { 3 });
         let settings = settings(&mut vocabulary);
         let mut steps = Vec::new();
         while steps.len() < EPISODE_STEPS {
@@ -103,23 +89,13 @@ impl Generator {
                 _ => {
                     for _ in 0..length {
                         let args = self.command(&mut vocabulary);
-                        steps.push(Step {
-                            connection,
-                            args,
-                            ends_batch: false,
-                            parks: false,
-                        });
+                        steps.push(Step { connection, args, ends_batch: false, parks: false });
                     }
                     end_batch(&mut steps);
                 }
             }
         }
-        Episode {
-            seed,
-            protocol,
-            settings,
-            steps,
-        }
+        Episode { seed, protocol, settings, steps }
     }
 
     fn command(&self, vocabulary: &mut Vocabulary) -> Vec<Vec<u8>> {
@@ -133,8 +109,7 @@ impl Generator {
                 let waits = may_wait(&args);
                 vocabulary.damage(&mut args, waits);
             }
-            let is_open =
-                args.is_empty() || leaves_state_open(&args) || asks_lex_order_of_scores(&args);
+            let is_open = args.is_empty() || leaves_state_open(&args) || asks_lex_order_of_scores(&args);
             if !is_open && !subscribes(&args) && !waits_long(&args) {
                 return args;
             }
@@ -143,12 +118,7 @@ impl Generator {
 
     fn transaction(&self, vocabulary: &mut Vocabulary, connection: usize, steps: &mut Vec<Step>) {
         let mut add = |connection: usize, args: Vec<Vec<u8>>| {
-            steps.push(Step {
-                connection,
-                args,
-                ends_batch: false,
-                parks: false,
-            });
+            steps.push(Step { connection, args, ends_batch: false, parks: false });
         };
         let watched = vocabulary.chance(50);
         if watched {
@@ -189,33 +159,17 @@ impl Generator {
         for _ in 0..1 + vocabulary.below(4) {
             let mut args = Vec::new();
             self.pubsub[vocabulary.below(self.pubsub.len())].emit(vocabulary, &mut args);
-            steps.push(Step {
-                connection: 1,
-                args,
-                ends_batch: true,
-                parks: false,
-            });
+            steps.push(Step { connection: 1, args, ends_batch: true, parks: false });
             if vocabulary.chance(60) {
                 let mut args = Vec::new();
-                Shape::parse("(PUBLISH|PUBLISH|SPUBLISH) <channel> <value>")
-                    .emit(vocabulary, &mut args);
-                steps.push(Step {
-                    connection: 0,
-                    args,
-                    ends_batch: true,
-                    parks: false,
-                });
+                Shape::parse("(PUBLISH|PUBLISH|SPUBLISH) <channel> <value>").emit(vocabulary, &mut args);
+                steps.push(Step { connection: 0, args, ends_batch: true, parks: false });
             }
         }
         if vocabulary.chance(70) {
             for name in ["UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"] {
                 let args = vec![name.as_bytes().to_vec()];
-                steps.push(Step {
-                    connection: 1,
-                    args,
-                    ends_batch: true,
-                    parks: false,
-                });
+                steps.push(Step { connection: 1, args, ends_batch: true, parks: false });
             }
         }
     }
@@ -225,31 +179,19 @@ impl Generator {
         for (shape, connection, parks) in [(waiting, 1, true), (serving, 0, false)] {
             let mut args = Vec::new();
             shape.emit(vocabulary, &mut args);
-            steps.push(Step {
-                connection,
-                args,
-                ends_batch: true,
-                parks,
-            });
+            steps.push(Step { connection, args, ends_batch: true, parks });
         }
     }
 }
 
 impl Family {
     fn new(index: usize) -> Family {
-        let shapes = SHAPES[index]
-            .iter()
-            .map(|(_, text)| Shape::parse(text))
-            .collect();
+        let shapes = SHAPES[index].iter().map(|(_, text)| Shape::parse(text)).collect();
         let mut lots = Vec::new();
         for (shape, (weight, _)) in SHAPES[index].iter().enumerate() {
             lots.extend(std::iter::repeat_n(shape, usize::from(*weight)));
         }
-        Family {
-            index,
-            shapes,
-            lots,
-        }
+        Family { index, shapes, lots }
     }
 }
 
@@ -265,11 +207,7 @@ fn waits_long(args: &[Vec<u8>]) -> bool {
     if !may_wait(args) || name == b"WAIT" {
         return false;
     }
-    let timeout = if name == b"BLMPOP" || name == b"BZMPOP" {
-        args.get(1)
-    } else {
-        args.last()
-    };
+    let timeout = if name == b"BLMPOP" || name == b"BZMPOP" { args.get(1) } else { args.last() };
     timeout
         .and_then(|text| std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok())
         .is_some_and(|seconds| !(seconds < 0.0 || (0.001..=0.5).contains(&seconds)))

@@ -41,11 +41,7 @@ impl Shape {
     pub fn parse(text: &str) -> Shape {
         let mut parser = Parser { text, rest: text };
         let nodes = parser.sequence();
-        assert!(
-            parser.rest.is_empty(),
-            "unbalanced {:?} in shape: {text}",
-            parser.rest
-        );
+        assert!(parser.rest.is_empty(), "unbalanced {:?} in shape: {text}", parser.rest);
         Shape { nodes }
     }
 
@@ -114,20 +110,14 @@ impl Parser<'_> {
                     Node::Shuffled(nodes)
                 }
                 '<' => {
-                    let end = self
-                        .rest
-                        .find('>')
-                        .unwrap_or_else(|| self.fail("a < without its >"));
+                    let end = self.rest.find('>').unwrap_or_else(|| self.fail("a < without its >"));
                     let name = &self.rest[1..end];
                     let slot = Slot::named(name).unwrap_or_else(|| self.fail(name));
                     self.rest = &self.rest[end + 1..];
                     Node::Slot(slot)
                 }
                 _ => {
-                    let end = self
-                        .rest
-                        .find([' ', '|', ']', ')', '}'])
-                        .unwrap_or(self.rest.len());
+                    let end = self.rest.find([' ', '|', ']', ')', '}']).unwrap_or(self.rest.len());
                     let (word, rest) = self.rest.split_at(end);
                     self.rest = rest;
                     Node::Word(word.as_bytes().to_vec())

@@ -27,25 +27,10 @@ pub fn content(client: &mut Client, key: &[u8]) -> io::Result<Reply> {
     Ok(match (kind.as_str(), reply) {
         ("hash", Reply::Map(mut pairs)) => {
             pairs.sort();
-            Reply::Array(
-                pairs
-                    .into_iter()
-                    .map(|(key, value)| Reply::Array(vec![key, value]))
-                    .collect(),
-            )
+            Reply::Array(pairs.into_iter().map(|(key, value)| Reply::Array(vec![key, value])).collect())
         }
-        ("hash", reply) => Reply::Array(
-            super::rules::sorted(&reply, 2)
-                .into_iter()
-                .map(Reply::Array)
-                .collect(),
-        ),
-        ("set", reply) => Reply::Array(
-            super::rules::sorted(&reply, 1)
-                .into_iter()
-                .flatten()
-                .collect(),
-        ),
+        ("hash", reply) => Reply::Array(super::rules::sorted(&reply, 2).into_iter().map(Reply::Array).collect()),
+        ("set", reply) => Reply::Array(super::rules::sorted(&reply, 1).into_iter().flatten().collect()),
         (_, reply) => reply,
     })
 }
@@ -76,13 +61,7 @@ pub fn compare_all(subject: &mut Client, peer: &mut Client) -> io::Result<Vec<Di
         let mut keys = BTreeSet::new();
         for client in [&mut *subject, &mut *peer] {
             let reply = client.call(&["KEYS", "*"])?;
-            keys.extend(
-                reply
-                    .items()
-                    .unwrap_or(&[])
-                    .iter()
-                    .filter_map(|key| key.bytes().map(<[u8]>::to_vec)),
-            );
+            keys.extend(reply.items().unwrap_or(&[]).iter().filter_map(|key| key.bytes().map(<[u8]>::to_vec)));
         }
         for key in keys {
             let kind = peer.call(&[b"TYPE", key.as_slice()])?.text();
@@ -95,11 +74,7 @@ pub fn compare_all(subject: &mut Client, peer: &mut Client) -> io::Result<Vec<Di
             for args in questions {
                 let (ours, theirs) = (subject.call(&args)?, peer.call(&args)?);
                 if compare(rule_of(&args), &ours, &theirs).is_err() {
-                    differing.push(Differing {
-                        args,
-                        subject: ours,
-                        peer: theirs,
-                    });
+                    differing.push(Differing { args, subject: ours, peer: theirs });
                 }
             }
         }
@@ -107,11 +82,7 @@ pub fn compare_all(subject: &mut Client, peer: &mut Client) -> io::Result<Vec<Di
     let digest = vec![b"DEBUG".to_vec(), b"DIGEST".to_vec()];
     let (ours, theirs) = (subject.call(&digest)?, peer.call(&digest)?);
     if differing.is_empty() && compare(Rule::Exact, &ours, &theirs).is_err() {
-        differing.push(Differing {
-            args: digest,
-            subject: ours,
-            peer: theirs,
-        });
+        differing.push(Differing { args: digest, subject: ours, peer: theirs });
     }
     Ok(differing)
 }

@@ -7,6 +7,7 @@
 
 pub mod differences;
 pub mod driver;
+mod followup;
 pub mod generator;
 pub mod grammar;
 pub mod keyspace;
@@ -75,13 +76,9 @@ pub struct Finding {
 /// # Errors
 /// When a server does not start, or the options make no sense.
 pub fn run(options: &Options, mut progress: impl FnMut(&Report)) -> io::Result<Report> {
-    let generator =
-        Generator::new(&options.families, options.protocol).map_err(io::Error::other)?;
+    let generator = Generator::new(&options.families, options.protocol).map_err(io::Error::other)?;
     let mut pair = Pair::start(options.subject.clone(), options.peer.clone())?;
-    let mut report = Report {
-        versions: pair.versions.clone(),
-        ..Report::default()
-    };
+    let mut report = Report { versions: pair.versions.clone(), ..Report::default() };
     let mut seed = options.seed;
     while report.commands < options.commands && report.findings.len() < options.failures_max {
         let episode = generator.episode(seed);
@@ -97,9 +94,7 @@ pub fn run(options: &Options, mut progress: impl FnMut(&Report)) -> io::Result<R
             if report.findings.iter().any(known) {
                 report.repeats += 1;
             } else {
-                report
-                    .findings
-                    .push(shrink::shrink(&mut pair, episode, failure, log)?);
+                report.findings.push(shrink::shrink(&mut pair, episode, failure, log)?);
             }
         }
         progress(&report);
@@ -124,49 +119,26 @@ fn same_kind(a: &Failure, b: &Failure) -> bool {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = self.episode.protocol;
-        writeln!(
-            f,
-            "{} (seed {}, RESP{protocol})",
-            self.failure.problem, self.episode.seed
-        )?;
+        writeln!(f, "{} (seed {}, RESP{protocol})", self.failure.problem, self.episode.seed)?;
         writeln!(f, "  command  {}", clip(&text::line(&self.failure.args)))?;
         writeln!(f, "  oxidis   {}", clip(&self.failure.subject))?;
         writeln!(f, "  peer     {}", clip(&self.failure.peer))?;
-        let settings: Vec<String> = self
-            .episode
-            .settings
-            .iter()
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect();
+        let settings: Vec<String> =
+            self.episode.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
         writeln!(f, "  settings {}", settings.join(", "))?;
         if !self.repeatable {
             writeln!(f, "  it did not come again when the episode was run again")?;
         }
-        writeln!(
-            f,
-            "  shortest list of commands that shows it (connection number first):"
-        )?;
+        writeln!(f, "  shortest list of commands that shows it (connection number first):")?;
         for step in &self.episode.steps {
             let parks = if step.parks { "  (waits)" } else { "" };
-            writeln!(
-                f,
-                "    {} {}{parks}",
-                step.connection,
-                clip(&text::line(&step.args))
-            )?;
+            writeln!(f, "    {} {}{parks}", step.connection, clip(&text::line(&step.args)))?;
         }
         if let Some(log) = &self.log {
             writeln!(
                 f,
                 "  a server {}",
-                log.lines()
-                    .rev()
-                    .take(30)
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .rev()
-                    .collect::<Vec<_>>()
-                    .join("\n    ")
+                log.lines().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n    ")
             )?;
         }
         Ok(())

@@ -82,13 +82,8 @@ pub fn rule_of(args: &[Vec<u8>]) -> Rule {
 /// SORT leaves two orders open: a set's own when it is not to be sorted, and that of elements
 /// with equal weights when these are compared as texts.
 fn sort_rule(args: &[Vec<u8>]) -> Rule {
-    let has = |word: &str| {
-        args.iter()
-            .any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    let unsorted = args
-        .windows(2)
-        .any(|pair| pair[0].eq_ignore_ascii_case(b"BY") && !pair[1].contains(&b'*'));
+    let has = |word: &str| args.iter().any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));
+    let unsorted = args.windows(2).any(|pair| pair[0].eq_ignore_ascii_case(b"BY") && !pair[1].contains(&b'*'));
     if has("STORE") || !(unsorted || has("ALPHA")) {
         Rule::Exact
     } else if has("LIMIT") || has("GET") {
@@ -101,77 +96,40 @@ fn sort_rule(args: &[Vec<u8>]) -> Rule {
 /// Whether the order in which SORT ... STORE writes the result is open, so that two correct
 /// servers may come to hold different lists.
 pub fn leaves_state_open(args: &[Vec<u8>]) -> bool {
-    let has = |word: &str| {
-        args.iter()
-            .any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    args.first()
-        .is_some_and(|name| name.eq_ignore_ascii_case(b"SORT"))
-        && has("STORE")
-        && has("ALPHA")
-        && has("BY")
+    let has = |word: &str| args.iter().any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));
+    args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"SORT")) && has("STORE") && has("ALPHA") && has("BY")
 }
 
 /// Whether the command asks for an order by member of a sorted set that may hold several
 /// scores: what comes then depends on how the skip list happens to be linked.
 pub fn asks_lex_order_of_scores(args: &[Vec<u8>]) -> bool {
-    let is_lex = |arg: &Vec<u8>| {
-        arg.to_ascii_uppercase()
-            .windows(3)
-            .any(|part| part == b"LEX")
-    };
+    let is_lex = |arg: &Vec<u8>| arg.to_ascii_uppercase().windows(3).any(|part| part == b"LEX");
     let by_name = args.first().is_some_and(is_lex);
     let by_option = args.iter().any(|arg| arg.eq_ignore_ascii_case(b"BYLEX"));
-    (by_name || by_option)
-        && !args
-            .iter()
-            .skip(1)
-            .take(2)
-            .any(|key| key.starts_with(b"lex"))
+    (by_name || by_option) && !args.iter().skip(1).take(2).any(|key| key.starts_with(b"lex"))
 }
 
 /// Redis 7.2 keeps the error of a failed authentication back while earlier replies are pending,
 /// which leaves a transaction's reply short: such commands are sent alone, and not in MULTI.
 pub fn authenticates(args: &[Vec<u8>]) -> bool {
-    args.first().is_some_and(|name| {
-        name.eq_ignore_ascii_case(b"AUTH") || name.eq_ignore_ascii_case(b"HELLO")
-    })
+    args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"AUTH") || name.eq_ignore_ascii_case(b"HELLO"))
 }
 
 /// Whether the command may wait for others.
 pub fn may_wait(args: &[Vec<u8>]) -> bool {
-    let name = args
-        .first()
-        .map(|name| name.to_ascii_uppercase())
-        .unwrap_or_default();
+    let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     matches!(
         name.as_slice(),
-        b"BLPOP"
-            | b"BRPOP"
-            | b"BLMOVE"
-            | b"BRPOPLPUSH"
-            | b"BLMPOP"
-            | b"BZPOPMIN"
-            | b"BZPOPMAX"
-            | b"BZMPOP"
-            | b"WAIT"
+        b"BLPOP" | b"BRPOP" | b"BLMOVE" | b"BRPOPLPUSH" | b"BLMPOP" | b"BZPOPMIN" | b"BZPOPMAX" | b"BZMPOP" | b"WAIT"
     )
 }
 
 /// Whether the command changes which channels the connection listens to.
 pub fn subscribes(args: &[Vec<u8>]) -> bool {
-    let name = args
-        .first()
-        .map(|name| name.to_ascii_uppercase())
-        .unwrap_or_default();
+    let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     matches!(
         name.as_slice(),
-        b"SUBSCRIBE"
-            | b"PSUBSCRIBE"
-            | b"SSUBSCRIBE"
-            | b"UNSUBSCRIBE"
-            | b"PUNSUBSCRIBE"
-            | b"SUNSUBSCRIBE"
+        b"SUBSCRIBE" | b"PSUBSCRIBE" | b"SSUBSCRIBE" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SUNSUBSCRIBE"
     )
 }
 
@@ -204,11 +162,7 @@ pub fn compare(rule: Rule, subject: &Reply, peer: &Reply) -> Result<(), String> 
         (Rule::Unsubscribe, a, b) => same_kind(a, b),
         _ => false,
     };
-    if equal {
-        Ok(())
-    } else {
-        Err(String::from("the replies differ"))
-    }
+    if equal { Ok(()) } else { Err(String::from("the replies differ")) }
 }
 
 fn same_kind(a: &Reply, b: &Reply) -> bool {
@@ -233,9 +187,7 @@ pub fn same_doubles(subject: &Reply, peer: &Reply) -> bool {
         }
         (a, b) => match (a.items(), b.items()) {
             (Some(x), Some(y)) => {
-                same_kind(a, b)
-                    && x.len() == y.len()
-                    && x.iter().zip(y).all(|(x, y)| same_doubles(x, y))
+                same_kind(a, b) && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same_doubles(x, y))
             }
             _ => a == b,
         },

@@ -57,29 +57,17 @@ pub const KEYS: &[(u8, &str)] = &[
     (2, "RANDOMKEY"),
     (3, "DBSIZE"),
     (3, "KEYS <pattern>"),
-    (
-        5,
-        "SCAN <cursor> {[MATCH <pattern>] [COUNT <count>] [TYPE <type>]}",
-    ),
+    (5, "SCAN <cursor> {[MATCH <pattern>] [COUNT <count>] [TYPE <type>]}"),
     (6, "DUMP <anykey>"),
-    (
-        8,
-        "RESTORE <anykey> <ttlms> <dump> {[REPLACE] [IDLETIME <count>|FREQ <count>]}",
-    ),
+    (8, "RESTORE <anykey> <ttlms> <dump> {[REPLACE] [IDLETIME <count>|FREQ <count>]}"),
     (2, "RESTORE <anykey> <atms> <dump> ABSTTL REPLACE"),
     (1, "RESTORE <anykey> 0 <value> [REPLACE]"),
     (
         10,
         "SORT <anykey> {[BY <sortpattern>] [LIMIT <index> <count>] [GET <sortpattern>] [GET <sortpattern>] [ASC|DESC] [ALPHA] [STORE <anykey>]}",
     ),
-    (
-        5,
-        "SORT_RO <anykey> {[BY <sortpattern>] [LIMIT <index> <count>] [GET <sortpattern>] [ASC|DESC] [ALPHA]}",
-    ),
-    (
-        3,
-        "SORT (lists1|sets1|zsets1|lists2) {[LIMIT <index> <count>] [GET #] [DESC] ALPHA [STORE <key>]}",
-    ),
+    (5, "SORT_RO <anykey> {[BY <sortpattern>] [LIMIT <index> <count>] [GET <sortpattern>] [ASC|DESC] [ALPHA]}"),
+    (3, "SORT (lists1|sets1|zsets1|lists2) {[LIMIT <index> <count>] [GET #] [DESC] ALPHA [STORE <key>]}"),
     (6, "MSET (w_0 <int>|w_1 <int>|w_2 <float>|w_3 <value>)+"),
     (4, "SELECT <db>"),
     (1, "SWAPDB <db> <db>"),
@@ -103,56 +91,32 @@ pub const KEYS: &[(u8, &str)] = &[
         1,
         "COMMAND GETKEYSANDFLAGS (<command> <anykey>+|SET <key> v GET|COPY <key> <key>|SORT <key> STORE <key>|LMOVE <key> <key> LEFT LEFT)",
     ),
-    (
-        1,
-        "COMMAND (COUNT|LIST|XYZ|LIST FILTERBY (ACLCAT hash|PATTERN h*|MODULE x|XYZ y)|INFO <command>)",
-    ),
+    (1, "COMMAND (COUNT|LIST|XYZ|LIST FILTERBY (ACLCAT hash|PATTERN h*|MODULE x|XYZ y)|INFO <command>)"),
     (1, "TIME"),
     (1, "PUBLISH <channel> <value>"),
-    (
-        1,
-        "PUBSUB (CHANNELS [<pattern>]|NUMSUB <channel>+|NUMPAT|XYZ|SHARDCHANNELS|SHARDNUMSUB <channel>)",
-    ),
+    (1, "PUBSUB (CHANNELS [<pattern>]|NUMSUB <channel>+|NUMPAT|XYZ|SHARDCHANNELS|SHARDNUMSUB <channel>)"),
     (
         1,
         "CONFIG (GET <any>|GET maxmemory-policy|GET hash-max-*|SET nosuch 1|SET maxmemory|SET maxmemory abc|SET hash-max-listpack-entries abc|RESETSTAT|XYZ)",
     ),
-    (
-        1,
-        "DEBUG (STRINGMATCH-LEN 10 a|XYZ|OBJECT none|SET-ACTIVE-EXPIRE x y)",
-    ),
+    (1, "DEBUG (STRINGMATCH-LEN 10 a|XYZ|OBJECT none|SET-ACTIVE-EXPIRE x y)"),
     (1, "SLOWLOG (LEN a|GET abc|GET -2|XYZ)"),
     (1, "LATENCY (RESET <any>|HISTORY <any>|XYZ|LATEST a)"),
-    (
-        1,
-        "MEMORY (USAGE <anykey> [SAMPLES <count>]|XYZ|USAGE <anykey> ABC 1)",
-    ),
+    (1, "MEMORY (USAGE <anykey> [SAMPLES <count>]|XYZ|USAGE <anykey> ABC 1)"),
     (1, "(NOSUCH|nosuch|GETX|\u{1}|SETGET) <any>+"),
     (1, "<any> <any>+"),
-    (
-        1,
-        "(GET|SET|CONFIG|OBJECT|CLIENT|COMMAND|SUBSCRIBE|HELLO|PUBSUB|MEMORY|SLOWLOG|LATENCY|DEBUG)",
-    ),
+    (1, "(GET|SET|CONFIG|OBJECT|CLIENT|COMMAND|SUBSCRIBE|HELLO|PUBSUB|MEMORY|SLOWLOG|LATENCY|DEBUG)"),
 ];
 
 /// Strings and bit operations.
 pub const STRINGS: &[(u8, &str)] = &[
     (12, "SET <key> <short>"),
-    (
-        10,
-        "SET <key> <short> {[NX|XX] [GET] [EX <ttl>|PX <ttlms>|EXAT <at>|PXAT <atms>|KEEPTTL]}",
-    ),
-    (
-        2,
-        "SET <key> <value> {(NX|XX|GET|EX <ttl>|PX <ttlms>|KEEPTTL|EXAT <at>|ABC) (NX|XX|GET|EX <ttl>|KEEPTTL)}",
-    ),
+    (10, "SET <key> <short> {[NX|XX] [GET] [EX <ttl>|PX <ttlms>|EXAT <at>|PXAT <atms>|KEEPTTL]}"),
+    (2, "SET <key> <value> {(NX|XX|GET|EX <ttl>|PX <ttlms>|KEEPTTL|EXAT <at>|ABC) (NX|XX|GET|EX <ttl>|KEEPTTL)}"),
     (8, "GET <key>"),
     (3, "GETSET <key> <value>"),
     (3, "GETDEL <key>"),
-    (
-        5,
-        "GETEX <key> [EX <ttl>|PX <ttlms>|EXAT <at>|PXAT <atms>|PERSIST|EX <ttl> PERSIST|ABC]",
-    ),
+    (5, "GETEX <key> [EX <ttl>|PX <ttlms>|EXAT <at>|PXAT <atms>|PERSIST|EX <ttl> PERSIST|ABC]"),
     (3, "SETNX <key> <value>"),
     (3, "SETEX <key> <ttl> <value>"),
     (3, "PSETEX <key> <ttlms> <value>"),
@@ -178,18 +142,9 @@ pub const STRINGS: &[(u8, &str)] = &[
         10,
         "BITFIELD <key> ((GET <bittype> <bitoffset>|SET <bittype> <bitoffset> <int>|INCRBY <bittype> <bitoffset> <int>|OVERFLOW (WRAP|SAT|FAIL|XYZ)))+",
     ),
-    (
-        4,
-        "BITFIELD <key> [OVERFLOW (WRAP|SAT|FAIL)] (SET|INCRBY) <bittype> <bitoffset> <int> GET <bittype> <bitoffset>",
-    ),
-    (
-        4,
-        "BITFIELD_RO <key> (GET <bittype> <bitoffset>|SET u8 0 1)+",
-    ),
-    (
-        6,
-        "LCS <key> <key> {[LEN] [IDX] [MINMATCHLEN <count>] [WITHMATCHLEN]}",
-    ),
+    (4, "BITFIELD <key> [OVERFLOW (WRAP|SAT|FAIL)] (SET|INCRBY) <bittype> <bitoffset> <int> GET <bittype> <bitoffset>"),
+    (4, "BITFIELD_RO <key> (GET <bittype> <bitoffset>|SET u8 0 1)+"),
+    (6, "LCS <key> <key> {[LEN] [IDX] [MINMATCHLEN <count>] [WITHMATCHLEN]}"),
     (3, "OBJECT ENCODING <key>"),
 ];
 
@@ -206,10 +161,7 @@ pub const LISTS: &[(u8, &str)] = &[
     (6, "LINSERT <key> (BEFORE|AFTER|xyz) <member> <value>"),
     (6, "LREM <key> <index> <member>"),
     (5, "LTRIM <key> <index> <index>"),
-    (
-        6,
-        "LPOS <key> <member> {[RANK <index>] [COUNT <count>] [MAXLEN <count>]}",
-    ),
+    (6, "LPOS <key> <member> {[RANK <index>] [COUNT <count>] [MAXLEN <count>]}"),
     (4, "RPOPLPUSH <key> <key>"),
     (6, "LMOVE <key> <key> (LEFT|RIGHT|up) (LEFT|RIGHT)"),
     (6, "LMPOP <keys> (LEFT|RIGHT|xyz) [COUNT <count>]"),
@@ -237,10 +189,7 @@ pub const HASHES: &[(u8, &str)] = &[
     (6, "HINCRBY <key> <field> <int>"),
     (6, "HINCRBYFLOAT <key> <field> <float>"),
     (4, "HRANDFIELD <key> [<count> [WITHVALUES|XYZ]]"),
-    (
-        4,
-        "HSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}",
-    ),
+    (4, "HSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}"),
     (4, "OBJECT ENCODING <key>"),
 ];
 
@@ -258,20 +207,14 @@ pub const SETS: &[(u8, &str)] = &[
     (4, "(SINTER|SUNION|SDIFF) <key>+"),
     (5, "(SINTERSTORE|SUNIONSTORE|SDIFFSTORE) <key> <key>+"),
     (4, "SINTERCARD <keys> [LIMIT <count>]"),
-    (
-        4,
-        "SSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}",
-    ),
+    (4, "SSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}"),
     (4, "OBJECT ENCODING <key>"),
 ];
 
 /// Sorted sets.
 pub const ZSETS: &[(u8, &str)] = &[
     (10, "ZADD <key> (<score> <member>)++"),
-    (
-        10,
-        "ZADD <key> {[NX|XX] [GT|LT] [CH] [INCR]} (<score> <member>)+",
-    ),
+    (10, "ZADD <key> {[NX|XX] [GT|LT] [CH] [INCR]} (<score> <member>)+"),
     (5, "ZINCRBY <key> <score> <member>"),
     (4, "ZSCORE <key> <member>"),
     (3, "ZMSCORE <key> <member>+"),
@@ -281,32 +224,14 @@ pub const ZSETS: &[(u8, &str)] = &[
     (4, "ZCOUNT <key> <scorebound> <scorebound>"),
     (3, "ZLEXCOUNT <lexkey> <lexbound> <lexbound>"),
     (5, "ZRANGE <key> <index> <index> {[REV] [WITHSCORES]}"),
-    (
-        4,
-        "ZRANGE <key> <scorebound> <scorebound> {BYSCORE [REV] [LIMIT <index> <count>] [WITHSCORES]}",
-    ),
-    (
-        3,
-        "ZRANGE <lexkey> <lexbound> <lexbound> {BYLEX [REV] [LIMIT <index> <count>] [WITHSCORES]}",
-    ),
+    (4, "ZRANGE <key> <scorebound> <scorebound> {BYSCORE [REV] [LIMIT <index> <count>] [WITHSCORES]}"),
+    (3, "ZRANGE <lexkey> <lexbound> <lexbound> {BYLEX [REV] [LIMIT <index> <count>] [WITHSCORES]}"),
     (2, "ZREVRANGE <key> <index> <index> [WITHSCORES]"),
-    (
-        3,
-        "(ZRANGEBYSCORE|ZREVRANGEBYSCORE) <key> <scorebound> <scorebound> {[WITHSCORES] [LIMIT <index> <count>]}",
-    ),
-    (
-        3,
-        "(ZRANGEBYLEX|ZREVRANGEBYLEX) <lexkey> <lexbound> <lexbound> [LIMIT <index> <count>]",
-    ),
+    (3, "(ZRANGEBYSCORE|ZREVRANGEBYSCORE) <key> <scorebound> <scorebound> {[WITHSCORES] [LIMIT <index> <count>]}"),
+    (3, "(ZRANGEBYLEX|ZREVRANGEBYLEX) <lexkey> <lexbound> <lexbound> [LIMIT <index> <count>]"),
     (4, "ZRANGESTORE <key> <key> <index> <index> {[REV]}"),
-    (
-        3,
-        "ZRANGESTORE <key> <key> <scorebound> <scorebound> {BYSCORE [REV] [LIMIT <index> <count>] [WITHSCORES]}",
-    ),
-    (
-        2,
-        "ZRANGESTORE <key> <lexkey> <lexbound> <lexbound> {BYLEX [REV] [LIMIT <index> <count>]}",
-    ),
+    (3, "ZRANGESTORE <key> <key> <scorebound> <scorebound> {BYSCORE [REV] [LIMIT <index> <count>] [WITHSCORES]}"),
+    (2, "ZRANGESTORE <key> <lexkey> <lexbound> <lexbound> {BYLEX [REV] [LIMIT <index> <count>]}"),
     (6, "ZADD <lexkey> (0 <member>)++"),
     (1, "ZREM <lexkey> <member>+"),
     (1, "OBJECT ENCODING <lexkey>"),
@@ -317,30 +242,15 @@ pub const ZSETS: &[(u8, &str)] = &[
     (4, "ZMPOP <keys> (MIN|MAX|xyz) [COUNT <count>]"),
     (1, "(BZPOPMIN|BZPOPMAX) <key>+ <timeout>"),
     (1, "BZMPOP <timeout> <keys> (MIN|MAX) [COUNT <count>]"),
-    (
-        5,
-        "(ZUNIONSTORE|ZINTERSTORE) <key> <keys> {[WEIGHTS <score>+] [AGGREGATE (SUM|MIN|MAX|xyz)]}",
-    ),
-    (
-        4,
-        "(ZUNIONSTORE|ZINTERSTORE) <key> 2 <anykey> <key> {[WEIGHTS 2 0.5|WEIGHTS 1 -1] [AGGREGATE (SUM|MIN|MAX)]}",
-    ),
-    (
-        4,
-        "(ZUNION|ZINTER) <keys> {[WEIGHTS <score>+] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]}",
-    ),
-    (
-        3,
-        "(ZUNION|ZINTER) 2 <anykey> <key> {[WEIGHTS 2 0.5] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]}",
-    ),
+    (5, "(ZUNIONSTORE|ZINTERSTORE) <key> <keys> {[WEIGHTS <score>+] [AGGREGATE (SUM|MIN|MAX|xyz)]}"),
+    (4, "(ZUNIONSTORE|ZINTERSTORE) <key> 2 <anykey> <key> {[WEIGHTS 2 0.5|WEIGHTS 1 -1] [AGGREGATE (SUM|MIN|MAX)]}"),
+    (4, "(ZUNION|ZINTER) <keys> {[WEIGHTS <score>+] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]}"),
+    (3, "(ZUNION|ZINTER) 2 <anykey> <key> {[WEIGHTS 2 0.5] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]}"),
     (3, "ZDIFF <keys> [WITHSCORES]"),
     (3, "ZDIFFSTORE <key> <keys>"),
     (3, "ZINTERCARD <keys> [LIMIT <count>]"),
     (4, "ZRANDMEMBER <key> [<count> [WITHSCORES|XYZ]]"),
-    (
-        4,
-        "ZSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}",
-    ),
+    (4, "ZSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}"),
     (4, "OBJECT ENCODING <key>"),
 ];
 
@@ -360,15 +270,9 @@ pub const PUBSUB: &[&str] = &[
 pub const BLOCKING: &[(&str, &str)] = &[
     ("BLPOP lists0 lists1 0.2", "RPUSH (lists0|lists1) <member>+"),
     ("BRPOP lists1 lists0 0.2", "LPUSH (lists0|lists1) <member>+"),
-    (
-        "BLMOVE lists0 lists2 LEFT RIGHT 0.2",
-        "RPUSH lists0 <member>+",
-    ),
+    ("BLMOVE lists0 lists2 LEFT RIGHT 0.2", "RPUSH lists0 <member>+"),
     ("BRPOPLPUSH lists0 lists0 0.2", "RPUSH lists0 <member>+"),
-    (
-        "BLMPOP 0.2 2 lists0 lists1 LEFT COUNT 2",
-        "RPUSH lists1 <member>+",
-    ),
+    ("BLMPOP 0.2 2 lists0 lists1 LEFT COUNT 2", "RPUSH lists1 <member>+"),
     ("BZPOPMIN zsets0 zsets1 0.2", "ZADD (zsets0|zsets1) 1 a 2 b"),
     ("BZPOPMAX zsets0 0.2", "ZADD zsets0 1 a 2.5 b"),
     ("BZMPOP 0.2 1 zsets0 MIN COUNT 3", "ZADD zsets0 1 a 2.5 b"),

@@ -15,19 +15,9 @@ const LIMIT: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// When a server that ended does not start again.
-pub fn shrink(
-    pair: &mut Pair,
-    mut episode: Episode,
-    failure: Failure,
-    log: Option<String>,
-) -> io::Result<Finding> {
+pub fn shrink(pair: &mut Pair, mut episode: Episode, failure: Failure, log: Option<String>) -> io::Result<Finding> {
     let end = Instant::now() + LIMIT;
-    let mut finding = Finding {
-        episode: episode.clone(),
-        failure,
-        log,
-        repeatable: false,
-    };
+    let mut finding = Finding { episode: episode.clone(), failure, log, repeatable: false };
     episode.steps.truncate(finding.failure.step + 1);
     if !attempt(pair, &episode, &mut finding)? {
         return Ok(finding);
@@ -58,11 +48,7 @@ pub fn shrink(
 /// Drops arguments from the ends of long commands.
 fn shorten_arguments(pair: &mut Pair, finding: &mut Finding, end: Instant) -> io::Result<()> {
     for index in 0..finding.episode.steps.len() {
-        let mut cut = finding
-            .episode
-            .steps
-            .get(index)
-            .map_or(0, |step: &Step| step.args.len() / 2);
+        let mut cut = finding.episode.steps.get(index).map_or(0, |step: &Step| step.args.len() / 2);
         while cut >= 1 && Instant::now() < end {
             let mut candidate = finding.episode.clone();
             let Some(step) = candidate.steps.get_mut(index) else {

@@ -180,12 +180,7 @@ pub struct Vocabulary {
 impl Vocabulary {
     /// A source with this seed.
     pub fn new(seed: u64) -> Vocabulary {
-        Vocabulary {
-            random: Rng::with_seed(seed),
-            family: 0,
-            times: 0,
-            int_members_only: false,
-        }
+        Vocabulary { random: Rng::with_seed(seed), family: 0, times: 0, int_members_only: false }
     }
 
     /// Prepares for one command of a family (an index into [`FAMILIES`]).
@@ -217,11 +212,7 @@ impl Vocabulary {
     pub fn emit(&mut self, slot: Slot, out: &mut Vec<Vec<u8>>) {
         if slot == Slot::Keys {
             let count = 1 + self.below(3);
-            let said = if self.chance(6) {
-                self.border()
-            } else {
-                count.to_string().into_bytes()
-            };
+            let said = if self.chance(6) { self.border() } else { count.to_string().into_bytes() };
             out.push(said);
             for _ in 0..count {
                 out.push(self.key());
@@ -247,16 +238,8 @@ impl Vocabulary {
             Slot::Float => self.float(),
             Slot::Ttl => self.time(1_000, &["0", "-1", "-100"], "9223372036854775807"),
             Slot::TtlMs => self.time(1_000_000, &["0", "-1", "-100"], "9223372036854775807"),
-            Slot::At => self.time(
-                2_000_000_000,
-                &["0", "1", "-1", "1000000000"],
-                "9223372036854775",
-            ),
-            Slot::AtMs => self.time(
-                2_000_000_000_000,
-                &["0", "1", "-1", "1000000000000"],
-                "9223372036854775807",
-            ),
+            Slot::At => self.time(2_000_000_000, &["0", "1", "-1", "1000000000"], "9223372036854775"),
+            Slot::AtMs => self.time(2_000_000_000_000, &["0", "1", "-1", "1000000000000"], "9223372036854775807"),
             Slot::Timeout => self.pick(&["0.01", "0.02", ".01", "-1", "abc", "1e400", "-0.1", ""]),
             Slot::Score => self.score(),
             Slot::ScoreBound => self.score_bound(),
@@ -270,27 +253,16 @@ impl Vocabulary {
             Slot::Cursor if self.chance(90) => b"0".to_vec(),
             Slot::Cursor => self.pick(&["abc", "-1", "18446744073709551616", "1.5", ""]),
             Slot::Pattern => self.pick(&[
-                "*", "*", "s*", "?1", "[ls]*", "[^s]*", "[a-m]?", "*:*", "\\*", "m*", "f*", "",
-                "[", "s1", "**1", "*e*t*", "c*",
+                "*", "*", "s*", "?1", "[ls]*", "[^s]*", "[a-m]?", "*:*", "\\*", "m*", "f*", "", "[", "s1", "**1",
+                "*e*t*", "c*",
             ]),
-            Slot::SortPattern => self.pick(&[
-                "w_*",
-                "nosort",
-                "hashes1->f*",
-                "h*->f1",
-                "#",
-                "*",
-                "w_*->f1",
-                "lists*",
-            ]),
+            Slot::SortPattern => self.pick(&["w_*", "nosort", "hashes1->f*", "h*->f1", "#", "*", "w_*->f1", "lists*"]),
             Slot::Db if self.chance(90) => self.below(3).to_string().into_bytes(),
             Slot::Db => self.pick(&["15", "16", "-1", "abc", "99999999999", ""]),
             Slot::Channel => self.pick(&["c1", "c2", "c3", "", "c\r\n4"]),
             Slot::Any => self.any(),
             Slot::Dump => [DUMP_MARK, &self.any_key()].concat(),
-            Slot::Type => self.pick(&[
-                "string", "list", "hash", "set", "zset", "stream", "none", "STRING", "xyz",
-            ]),
+            Slot::Type => self.pick(&["string", "list", "hash", "set", "zset", "stream", "none", "STRING", "xyz"]),
             Slot::Command => self.pick(super::shapes::COMMAND_NAMES),
         }
     }
@@ -336,13 +308,7 @@ impl Vocabulary {
     fn count(&mut self) -> Vec<u8> {
         match self.below(12) {
             0..10 => self.random.i64(0..12).to_string().into_bytes(),
-            10 => self.pick(&[
-                "-1",
-                "-3",
-                "-9223372036854775808",
-                "9223372036854775807",
-                "100000",
-            ]),
+            10 => self.pick(&["-1", "-3", "-9223372036854775808", "9223372036854775807", "100000"]),
             _ => self.pick(&NOT_NUMBERS),
         }
     }
@@ -361,20 +327,8 @@ impl Vocabulary {
             0..4 => format!("{}", f64::from(self.random.i32(-400..400)) / 8.0).into_bytes(),
             4 => format!("{}", self.random.f64()).into_bytes(),
             5 => self.int(),
-            6 => self.pick(&[
-                "1e5",
-                "1E-5",
-                "3.0",
-                "-0",
-                "0.1",
-                "5.0e3",
-                "1e17",
-                "1e308",
-                "17179869184.5",
-            ]),
-            7 => self.pick(&[
-                "inf", "-inf", "+inf", "Infinity", "nan", "-nan", "1e400", "1e-400",
-            ]),
+            6 => self.pick(&["1e5", "1E-5", "3.0", "-0", "0.1", "5.0e3", "1e17", "1e308", "17179869184.5"]),
+            7 => self.pick(&["inf", "-inf", "+inf", "Infinity", "nan", "-nan", "1e400", "1e-400"]),
             _ => self.pick(&["", "abc", " 1", "1 ", "0x1p3", "1,5", "1e", "."]),
         }
     }
@@ -384,14 +338,7 @@ impl Vocabulary {
         match self.below(24) {
             0..12 => self.random.i64(-10..20).to_string().into_bytes(),
             12..18 => format!("{}", f64::from(self.random.i32(-400..400)) / 8.0).into_bytes(),
-            18 => self.pick(&[
-                "1e10",
-                "123456789012",
-                "-0",
-                "1e20",
-                "9007199254740993",
-                "4503599627370497.5",
-            ]),
+            18 => self.pick(&["1e10", "123456789012", "-0", "1e20", "9007199254740993", "4503599627370497.5"]),
             19 => self.pick(&["inf", "+inf"]),
             20 => self.pick(&["-inf", "3.0", "0.1", "1e-7", "123456.789"]),
             _ => self.pick(&["nan", "", "abc", " 1", "1 ", "0x10", "1e400", "5", "6", "7"]),
@@ -469,9 +416,7 @@ impl Vocabulary {
             17 => self.float(),
             _ => {
                 let length = self.below(24);
-                (0..length)
-                    .map(|_| self.random.alphanumeric() as u8)
-                    .collect()
+                (0..length).map(|_| self.random.alphanumeric() as u8).collect()
             }
         }
     }
@@ -486,22 +431,14 @@ impl Vocabulary {
             0..6 => self.below(100).to_string().into_bytes(),
             6 => self.below(3000).to_string().into_bytes(),
             7 => self.pick(&["#0", "#1", "#7", "#-1", "#abc", "#", "#4294967296"]),
-            8 => self.pick(&[
-                "4294967296",
-                "-1",
-                "4294967295x",
-                "9223372036854775807",
-                "18446744073709551615",
-            ]),
+            8 => self.pick(&["4294967296", "-1", "4294967295x", "9223372036854775807", "18446744073709551615"]),
             _ => self.pick(&["0", "7", "8", "63", "64"]),
         }
     }
 
     fn bit_type(&mut self) -> Vec<u8> {
         match self.below(10) {
-            0..5 => self.pick(&[
-                "u1", "u2", "u8", "i8", "u16", "i16", "u31", "i32", "u63", "i64", "i5", "u4",
-            ]),
+            0..5 => self.pick(&["u1", "u2", "u8", "i8", "u16", "i16", "u31", "i32", "u63", "i64", "i5", "u4"]),
             5..9 => {
                 let sign = if self.chance(50) { 'i' } else { 'u' };
                 format!("{sign}{}", 1 + self.below(64)).into_bytes()
@@ -529,19 +466,7 @@ impl Vocabulary {
             0 => self.any_key(),
             1 => self.value(),
             2 => self.pick(&NOT_NUMBERS),
-            3 => self.pick(&[
-                "NX",
-                "XX",
-                "GET",
-                "COUNT",
-                "LIMIT",
-                "WITHSCORES",
-                "STORE",
-                "EX",
-                "KEEPTTL",
-                "0",
-                "-1",
-            ]),
+            3 => self.pick(&["NX", "XX", "GET", "COUNT", "LIMIT", "WITHSCORES", "STORE", "EX", "KEEPTTL", "0", "-1"]),
             _ => self.member(),
         }
     }
