@@ -115,6 +115,17 @@ pub fn authenticates(args: &[Vec<u8>]) -> bool {
     args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"AUTH") || name.eq_ignore_ascii_case(b"HELLO"))
 }
 
+/// Whether Redis 7.0 refuses the command by its count of arguments and 7.2 does not: in MULTI
+/// that decides whether the whole transaction is discarded.
+pub fn differs_when_queued(args: &[Vec<u8>]) -> bool {
+    let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    match name.as_slice() {
+        b"COMMAND" => args.len() == 3,
+        b"ZRANK" | b"ZREVRANK" => args.len() == 4,
+        _ => false,
+    }
+}
+
 /// Whether the command may wait for others.
 pub fn may_wait(args: &[Vec<u8>]) -> bool {
     let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();

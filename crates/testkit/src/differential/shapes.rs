@@ -75,13 +75,13 @@ pub const KEYS: &[(u8, &str)] = &[
     (1, "WAIT 0 <count>"),
     (3, "PING [<value>]"),
     (2, "ECHO <value>"),
-    (1, "HELLO [(2|3|4|abc|1) [SETNAME <short>]]"),
+    (1, "HELLO [(2|3|4|abc|1) [SETNAME <count>]]"),
     (1, "RESET"),
     (1, "QUIT"),
     (1, "AUTH <value> [<value>]"),
     (
         1,
-        "CLIENT (GETNAME|SETNAME <short>|ID|INFO|NO-EVICT on|NO-EVICT <any>|SETNAME a b|LIST ID <count>|LIST TYPE <any>|KILL <any>|KILL ID <any>|REPLY <any>|UNPAUSE|XYZ|TRACKINGINFO|GETREDIR|UNBLOCK <count> [TIMEOUT|ERROR|XYZ])",
+        "CLIENT (GETNAME|SETNAME <count>|ID|INFO|NO-EVICT on|NO-EVICT <any>|SETNAME a b|LIST ID <count>|LIST TYPE <any>|KILL <any>|KILL ID <any>|REPLY <any>|UNPAUSE|XYZ|TRACKINGINFO|GETREDIR|UNBLOCK <count> [TIMEOUT|ERROR|XYZ])",
     ),
     (
         2,
