@@ -36,7 +36,14 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn cost(program: &Path, subcommand: Option<&str>, server: &Server, test: &str, pipeline: usize, requests: usize) -> Result<f64> {
+fn cost(
+    program: &Path,
+    subcommand: Option<&str>,
+    server: &Server,
+    test: &str,
+    pipeline: usize,
+    requests: usize,
+) -> Result<f64> {
     let before = process::ended_children_cpu_time()?;
     let status = Command::new("taskset")
         .args(["-c", "1"])

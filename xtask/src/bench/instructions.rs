@@ -15,12 +15,11 @@ const KEYS: usize = 20_000;
 
 /// GET and SET at two depths.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
-    ensure!(
-        testkit::binary::on_path("valgrind").is_some(),
-        "valgrind is missing: apt-get install valgrind"
-    );
+    ensure!(testkit::binary::on_path("valgrind").is_some(), "valgrind is missing: apt-get install valgrind");
     let mut rows = Vec::new();
-    for (test, pipeline, target) in [("get", 16, 1_300.0), ("set", 16, 1_700.0), ("get", 1, 1_700.0), ("set", 1, 2_200.0)] {
+    for (test, pipeline, target) in
+        [("get", 16, 1_300.0), ("set", 16, 1_700.0), ("get", 1, 1_700.0), ("set", 1, 2_200.0)]
+    {
         let ours = slope(&options.oxidis().args(&["--io-threads", "1"]), test, pipeline)?;
         let theirs = slope(&options.peer(), test, pipeline)?;
         let name = format!("{} -P {pipeline}", test.to_uppercase());

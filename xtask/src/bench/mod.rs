@@ -98,8 +98,8 @@ impl Row {
 }
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
-    let default_binary = std::env::var_os(binary::OXIDIS_BIN)
-        .map_or_else(|| target_dir().join("release/oxidis"), PathBuf::from);
+    let default_binary =
+        std::env::var_os(binary::OXIDIS_BIN).map_or_else(|| target_dir().join("release/oxidis"), PathBuf::from);
     let peer = binary::peer("redis-server").unwrap_or_default();
     let mut options = Options { rounds: 5, seconds: 1.0, quick: false, oxidis: default_binary, peer };
     let mut wanted: Vec<String> = Vec::new();
@@ -158,10 +158,11 @@ fn print_head() {
 
 /// Prints a row as soon as it is known, and hands it back.
 fn show(row: Row) -> Row {
-    let number = |value: f64| if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") };
-    let (name, other) = row.other.as_ref().map_or((String::new(), String::new()), |(name, value)| {
-        (name.clone(), number(*value))
-    });
+    let number = |value: f64| {
+        if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+    };
+    let (name, other) =
+        row.other.as_ref().map_or((String::new(), String::new()), |(name, value)| (name.clone(), number(*value)));
     let ratio = row.ratio().map_or_else(String::new, |ratio| format!("{ratio:.2}"));
     let target = row.target.map_or_else(String::new, |target| format!("≤ {}", number(target).trim_end_matches(".00")));
     let mark = match row.passes() {

@@ -78,8 +78,7 @@ pub(super) fn fill_keys(port: u16, keys: usize, value_bytes: usize) -> Result<()
 /// Runs redis-benchmark on core 1 (or anywhere, with several threads) against a port. Returns
 /// requests per second.
 pub(super) fn generate(port: u16, load: &Load<'_>, requests: usize) -> Result<f64> {
-    let program = binary::peer("redis-benchmark")
-        .context("redis-benchmark is missing: apt-get install redis-tools")?;
+    let program = binary::peer("redis-benchmark").context("redis-benchmark is missing: apt-get install redis-tools")?;
     let mut command = if load.threads == 0 {
         let mut command = Command::new("taskset");
         command.args(["-c", "1"]).arg(program);

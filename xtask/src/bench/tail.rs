@@ -23,7 +23,12 @@ struct Case {
 }
 
 const CASES: [Case; 8] = [
-    Case { name: "KEYS * of 2M", load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))), count: 2_000_000, commands: &["KEYS *"] },
+    Case {
+        name: "KEYS * of 2M",
+        load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))),
+        count: 2_000_000,
+        commands: &["KEYS *"],
+    },
     Case { name: "LRANGE of 1M", load: |n| list(n), count: 1_000_000, commands: &["LRANGE list 0 -1"] },
     Case { name: "SORT of 1M", load: |n| list(n), count: 1_000_000, commands: &["SORT list LIMIT 0 10"] },
     Case {
@@ -34,8 +39,18 @@ const CASES: [Case; 8] = [
     },
     Case { name: "DEL of a zset of 5M", load: |n| zset(n), count: 5_000_000, commands: &["DEL zset"] },
     Case { name: "UNLINK of a zset of 5M", load: |n| zset(n), count: 5_000_000, commands: &["UNLINK zset"] },
-    Case { name: "FLUSHALL of 2M", load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))), count: 2_000_000, commands: &["FLUSHALL"] },
-    Case { name: "growth from 1M to 10M keys", load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))), count: 1_000_000, commands: &[] },
+    Case {
+        name: "FLUSHALL of 2M",
+        load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))),
+        count: 2_000_000,
+        commands: &["FLUSHALL"],
+    },
+    Case {
+        name: "growth from 1M to 10M keys",
+        load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))),
+        count: 1_000_000,
+        commands: &[],
+    },
 ];
 
 fn list(count: usize) -> Box<dyn Iterator<Item = String>> {
