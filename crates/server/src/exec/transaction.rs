@@ -92,7 +92,8 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
     if needs_clients && worker.client_lines.is_none() {
         return Ok(session_commands::gather_clients(worker, id));
     }
-    let needs_all = multi.queued.iter().any(|(id, _)| whole::handles(*id));
+    let needs_all =
+        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
     let ran = if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran != Step::Done {
