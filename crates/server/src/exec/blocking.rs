@@ -168,7 +168,7 @@ impl Worker {
         self.stats.bytes_out.add(reply.len() as u64);
         let silent = session_is_silent(session);
         if !silent {
-            conns.write(conn, &reply);
+            conns.write_owned(conn, reply);
         }
         conns.resume(conn);
     }

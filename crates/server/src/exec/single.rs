@@ -322,7 +322,7 @@ impl Worker {
                 self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Args::from_slices(&name), microseconds);
             }
             if !silent {
-                conns.write(finished.conn, &finished.reply);
+                conns.write_owned(finished.conn, finished.reply);
             }
             conns.resume(finished.conn);
         }
