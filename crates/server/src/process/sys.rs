@@ -161,3 +161,10 @@ pub(super) fn write_syslog(priority: i32, line: &str) {
         unsafe { libc::syslog(priority, c"%s".as_ptr(), line.as_ptr()) };
     }
 }
+
+/// Gives the calling thread a copy of the descriptor table for itself.
+pub(super) fn unshare_descriptors() -> io::Result<()> {
+    // SAFETY: changes nothing but the table that later calls of this thread use. Its callers make sure that no other
+    // thread goes on using a descriptor that only this one has.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
