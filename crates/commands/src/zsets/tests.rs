@@ -70,13 +70,13 @@ const LINES: &str = r#"
     ZCARD z
     ZCARD nokey
     ZRANK z a
-    ZRANK z a withscore
-    ZRANK z a withscores
+    7.2 ZRANK z a withscore
+    7.2 ZRANK z a withscores
     ZRANK z a withscore x
     ZRANK z missing
-    ZRANK z missing withscore
+    7.2 ZRANK z missing withscore
     ZRANK nokey a
-    ZRANK nokey a withscore
+    7.2 ZRANK nokey a withscore
     ZREVRANK z a
     7.2 ZREVRANK z a WITHSCORE
     ZREVRANK z a b c d
