@@ -6,6 +6,7 @@
 //!
 //! A range of scores or members is turned into ranks first; everything after that is by rank.
 
+use crate::collections::write_elem;
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
 use crate::table::CommandId;
@@ -95,15 +96,6 @@ fn len_of(ctx: &mut Ctx<'_>, key: &[u8]) -> usize {
     }
 }
 
-/// Writes a member as a bulk.
-#[inline]
-fn bulk_member(out: &mut Reply, member: Elem<'_>) {
-    match member {
-        Elem::Bytes(bytes) => out.bulk(bytes),
-        Elem::Int(number) => out.bulk_int(number),
-    }
-}
-
 /// Header of an array of `count` members, with or without their scores: flat in RESP2, pairs in RESP3.
 fn members_header(out: &mut Reply, count: usize, with_scores: bool) {
     out.array(if with_scores && !out.is_resp3() { count * 2 } else { count });
@@ -116,10 +108,10 @@ fn write_member(out: &mut Reply, member: Elem<'_>, score: f64, with_scores: bool
         if out.is_resp3() {
             out.array(2);
         }
-        bulk_member(out, member);
+        write_elem(out, member);
         out.double(score);
     } else {
-        bulk_member(out, member);
+        write_elem(out, member);
     }
 }
 

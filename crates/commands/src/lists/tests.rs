@@ -112,7 +112,7 @@ fn all_commands_as_redis() {
         LPOS p a maxlen 4 count 0
         LPOS p a maxlen 4 count 0 rank -1
         LPOS p a rank 0
-        LPOS p a rank -9223372036854775808
+        7.2 LPOS p a rank -9223372036854775808
         LPOS p a rank x
         LPOS p a count -1
         LPOS p a count x
@@ -175,7 +175,7 @@ fn all_commands_as_redis() {
         BLMPOP 0 2 nokey q LEFT COUNT 1
         BLPOP q x
         BLPOP q -1
-        BLPOP q 1e30
+        7.2 BLPOP q 1e30
         BRPOP q
         BLMOVE q r left right 0
         BLMOVE r q left right x
@@ -251,6 +251,9 @@ fn long_lists_as_redis() {
         };
         lines.push_str(&line);
         lines.push('\n');
+        if round % 25 == 0 {
+            lines.push_str("7.2 OBJECT ENCODING l\n7.2 OBJECT ENCODING m\n");
+        }
     }
     lines.push_str("LRANGE l 0 -1\nLRANGE m 0 -1\n");
     let mut bench = Bench::new();
