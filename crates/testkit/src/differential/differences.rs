@@ -80,7 +80,6 @@ pub const DIFFERENCES: &[Difference] = &[
             is(args, 0, "LPOS") && new.text().starts_with("ERR value is out of range, value must between")
         },
     },
-    },
     Difference {
         name: "digest-doubles",
         reason: "DEBUG DIGEST takes in scores as they are written, so it changed with the digits of doubles",
