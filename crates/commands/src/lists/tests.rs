@@ -49,6 +49,11 @@ fn all_commands_as_redis() {
         LSET l 100 x
         LSET l -100 x
         LSET l x x
+        7.2 RPUSH low a b c
+        7.2 LSET low 4294967296 zero
+        7.2 LSET low 9223372036854775807 last
+        7.2 LSET low 2147483648 nowhere
+        7.2 LRANGE low 0 -1
         LSET nokey 0 x
         LSET nokey x x
         LINSERT l BEFORE 2 before2

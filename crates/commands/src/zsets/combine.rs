@@ -58,10 +58,15 @@ pub(super) fn zintercard(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     Ok(())
 }
 
-/// Members of all sources together; `numkeys_at` is the index of their number.
+/// Members of all sources together; `numkeys_at` is the index of their number. 0 when there are fewer arguments than
+/// keys: then none of them is locked, and the command fails.
 pub(super) fn cost(ctx: &mut Ctx<'_>, args: Args<'_>, numkeys_at: usize) -> usize {
+    let keys = args.slice(numkeys_at + 1);
     let numkeys = args.get(numkeys_at).and_then(resp::num::parse_i64).and_then(|count| usize::try_from(count).ok());
-    args.slice(numkeys_at + 1).iter().take(numkeys.unwrap_or(0)).map(|key| len_of(ctx, key)).sum()
+    match numkeys.filter(|count| *count <= keys.len()) {
+        Some(count) => keys.iter().take(count).map(|key| len_of(ctx, key)).sum(),
+        None => 0,
+    }
 }
 
 fn answer(ctx: &mut Ctx<'_>, args: Args<'_>, name: &'static str, operation: Operation) -> CmdResult {
