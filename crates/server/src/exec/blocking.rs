@@ -10,10 +10,11 @@ use crate::ticks;
 use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
 use commands::table::CommandId;
+use commands::table::docs::Group;
 use commands::{Block, Ctx};
 use keyspace::lock::Wake;
 use keyspace::waiters::Waiter;
-use keyspace::{DbIndex, DbView};
+use keyspace::{DbIndex, DbView, ValueRef};
 use net::{ConnId, Conns};
 use resp::{Args, Proto, Reply};
 use std::sync::Arc;
@@ -83,12 +84,13 @@ impl Worker {
         let (now_ms, clock) = (self.now_ms, self.clock);
         let waiters = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).waiters_of(key);
         for waiter in waiters {
+            let mut view = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock);
             // Left to wait as soon as the key is gone again.
-            let exists = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).exists(key);
-            if !exists {
+            if !view.exists(key) {
                 break;
             }
-            if !waiter.claim() {
+            // One who waits for another type goes on waiting too.
+            if !view.get(key).is_some_and(|value| suits(waiter.command, value)) || !waiter.claim() {
                 continue;
             }
             match self.serve_waiter(&waiter) {
@@ -244,6 +246,12 @@ fn session_is_silent(session: &mut Session) -> bool {
     let silent = session.state.has(State::REPLY_OFF) || session.state.has(State::REPLY_SKIP);
     session.state.remove(State::REPLY_SKIP);
     silent
+}
+
+/// Whether a waiting command can take what its key holds now: others would answer WRONGTYPE.
+fn suits(command: u16, value: ValueRef<'_>) -> bool {
+    let group = super::route::routes()[command as usize].spec.docs.group;
+    matches!((group, value), (Group::List, ValueRef::List(_)) | (Group::SortedSet, ValueRef::ZSet(_)))
 }
 
 fn table_id(index: u16) -> CommandId {
