@@ -170,8 +170,7 @@ impl Service for Driver {
         }
         if client.phase == Phase::Finished {
             self.finished_clients += 1;
-            // Not counted again, whatever it may still receive.
-            client.phase = Phase::Idle;
+            client.phase = Phase::Retired;
         } else if was_greeting && client.phase == Phase::Idle {
             self.ready.push(id);
         }
@@ -186,7 +185,7 @@ impl Service for Driver {
     }
 
     fn closed(&mut self, cx: &mut Context<()>, _id: ConnId, mut client: Client, why: CloseReason) {
-        if self.done.is_some() || cx.is_stopping() {
+        if self.done.is_some() || cx.is_stopping() || client.phase == Phase::Retired {
             return;
         }
         let text = match why {
@@ -363,7 +362,7 @@ impl Driver {
             self.scratch.clear();
             let now = self.shared.now();
             if !self.load.start(client, now, &mut self.scratch) {
-                client.phase = Phase::Idle;
+                client.phase = Phase::Retired;
                 self.finished_clients += 1;
                 continue;
             }
@@ -486,7 +485,7 @@ impl Driver {
                 continue;
             };
             self.load.lost(client, "timeout", &text);
-            client.phase = Phase::Finished;
+            client.phase = Phase::Retired;
             let (server, quota) = (client.server, client.quota);
             self.to_open.push_back(Opening {
                 due: now,
