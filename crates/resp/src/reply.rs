@@ -60,6 +60,17 @@ impl Reply {
         Reply { buf, proto }
     }
 
+    /// Takes what is written out, leaving an empty buffer.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buf)
+    }
+
+    /// Writes into `buf` from here on, behind what it holds; gives back the buffer written so far.
+    #[inline]
+    pub fn swap_buffer(&mut self, buf: Vec<u8>) -> Vec<u8> {
+        std::mem::replace(&mut self.buf, buf)
+    }
+
     /// Sets the protocol version for what is written from now on.
     #[inline]
     pub fn set_proto(&mut self, proto: Proto) {

@@ -1,1 +1,30 @@
-//! Sessions, config, INFO, pub/sub, transactions: joins keyspace, commands and net into a server.
+//! The server: sessions, configuration, INFO, pub/sub, transactions; joins keyspace, commands and net.
+//!
+//! Where to start reading: [`boot`] (how it starts and ends), [`worker`] (what one event loop does), [`exec`] (from
+//! bytes to commands run).
+//!
+//! Invariants:
+//! - A worker touches its own connections only; everything else goes by mailbox.
+//! - A worker never sleeps on a slot: a connection that cannot go on is parked.
+//! - No slot lock is held when a worker goes back to its event loop.
+
+pub mod boot;
+pub mod clients;
+pub mod config;
+pub mod cron;
+pub mod exec;
+pub mod latency;
+pub mod offload;
+pub mod process;
+pub mod pubsub;
+pub mod redact;
+pub mod session;
+mod session_commands;
+pub mod settings;
+pub mod shared;
+pub mod slowlog;
+pub mod stats;
+pub mod ticks;
+pub mod worker;
+
+pub use boot::run;

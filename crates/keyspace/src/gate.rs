@@ -1,0 +1,210 @@
+//! The gate: how one thread gets the whole keyspace for a moment.
+//!
+//! Every thread that runs commands is a *participant*: it says "inside" before a batch of commands and "outside"
+//! after it (one store and one load a batch). Closing the gate stops new batches and waits until all participants are
+//! outside; the closer then runs alone and opens again. Long commands do not run as participants: they run on offload
+//! threads that hold slot locks and count as `long_runners`; the gate is not closed while one of them is at work, so
+//! it never waits, closed, for more than one command boundary.
+
+use crossbeam_utils::CachePadded;
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, fence, pause, wait, yield_now};
+
+/// Most threads that may take part: workers, offload threads, the timer thread, the tests' own.
+pub const MAX_PARTICIPANTS: usize = if cfg!(loom) { 3 } else { 512 };
+
+/// See the module.
+pub struct Gate {
+    closed: AtomicBool,
+    /// A closer waits for long runners to end: no new one may begin.
+    wanted: AtomicBool,
+    inside: Box<[CachePadded<AtomicU32>]>,
+    joined: AtomicUsize,
+    long_runners: AtomicUsize,
+    /// Set by the one closer.
+    closing: AtomicBool,
+    /// Guards the sleep of those who wait for the gate to open.
+    sleep: Mutex<()>,
+    opened: Condvar,
+}
+
+/// A thread's place at the gate.
+#[derive(Clone, Copy, Debug)]
+pub struct Participant(usize);
+
+/// A long command is at work while this lives.
+pub struct LongRun<'g>(&'g Gate);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Gate {
+            closed: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
+            inside: (0..MAX_PARTICIPANTS).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
+            joined: AtomicUsize::new(0),
+            long_runners: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            sleep: Mutex::new(()),
+            opened: Condvar::new(),
+        }
+    }
+}
+
+impl Gate {
+    /// Gives the calling thread a place. A place is never given back: threads of a server live as long as it.
+    ///
+    /// # Panics
+    /// When more than [`MAX_PARTICIPANTS`] threads join, which no configuration allows.
+    pub fn join(&self) -> Participant {
+        let place = self.joined.fetch_add(1, Ordering::SeqCst);
+        assert!(place < MAX_PARTICIPANTS, "more than {MAX_PARTICIPANTS} threads at the gate");
+        Participant(place)
+    }
+
+    /// Says "inside"; sleeps while the gate is closed.
+    #[inline]
+    pub fn enter(&self, me: Participant) {
+        loop {
+            self.inside[me.0].store(1, Ordering::Relaxed);
+            // A store, a full fence, a load, here and in `stop_participants`: at least one of the two threads sees the
+            // other.
+            fence(Ordering::SeqCst);
+            // Acquire pairs with the Release in `open`: we see what the closer did.
+            if !self.closed.load(Ordering::Acquire) {
+                return;
+            }
+            self.inside[me.0].store(0, Ordering::Release);
+            self.wait_open();
+        }
+    }
+
+    /// Says "outside".
+    #[inline]
+    pub fn leave(&self, me: Participant) {
+        self.inside[me.0].store(0, Ordering::Release);
+    }
+
+    /// Whether somebody wants the gate closed: a participant should end its batch at the next command boundary.
+    #[inline]
+    pub fn is_closing(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn wait_open(&self) {
+        let mut guard = self.sleep.lock();
+        while self.closed.load(Ordering::SeqCst) {
+            guard = wait(&self.opened, guard);
+        }
+    }
+
+    /// Closes the gate: true when no participant is inside and no long runner is at work; [`Gate::open`] must follow.
+    /// The caller must be outside itself and hold no slot lock. False: another closer or a long runner is at work, try
+    /// later; while somebody tries, no new long runner begins.
+    #[must_use]
+    pub fn try_close(&self) -> bool {
+        if self.closing.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        self.wanted.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.long_runners.load(Ordering::SeqCst) > 0 {
+            // `wanted` stays set: the running ones end, no new ones begin, and the next try succeeds.
+            self.closing.store(false, Ordering::SeqCst);
+            return false;
+        }
+        self.stop_participants();
+        true
+    }
+
+    /// Opens the closed gate.
+    pub fn open(&self) {
+        self.closed.store(false, Ordering::SeqCst);
+        self.wanted.store(false, Ordering::SeqCst);
+        self.closing.store(false, Ordering::SeqCst);
+        let _guard = self.sleep.lock();
+        self.opened.notify_all();
+    }
+
+    fn stop_participants(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let joined = self.joined.load(Ordering::SeqCst).min(MAX_PARTICIPANTS);
+        for place in &self.inside[..joined] {
+            let mut looks = 0_u32;
+            // Acquire pairs with the Release in `leave`: we see what the participant did.
+            while place.load(Ordering::Acquire) != 0 {
+                looks += 1;
+                // The thread inside may wait for our core.
+                if looks.is_multiple_of(64) { yield_now() } else { pause() }
+            }
+        }
+    }
+
+    /// Announces a long command. `None`: a closer is waiting, come back later.
+    pub fn begin_long_run(&self) -> Option<LongRun<'_>> {
+        self.long_runners.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let run = LongRun(self);
+        // Here an add then a load of `wanted`, in `try_close` a store of it then a load: one sees the other.
+        (!self.wanted.load(Ordering::SeqCst)).then_some(run)
+    }
+
+    /// Long commands at work now.
+    pub fn long_runners(&self) -> usize {
+        self.long_runners.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for LongRun<'_> {
+    fn drop(&mut self) {
+        self.0.long_runners.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_closer_runs_alone() {
+        let gate = Arc::new(Gate::default());
+        let value = Arc::new(AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let (gate, value) = (gate.clone(), value.clone());
+                scope.spawn(move || {
+                    let me = gate.join();
+                    for _ in 0..2_000 {
+                        gate.enter(me);
+                        value.fetch_add(1, Ordering::Relaxed);
+                        gate.leave(me);
+                    }
+                });
+            }
+            for _ in 0..200 {
+                while !gate.try_close() {}
+                let before = value.load(Ordering::Relaxed);
+                std::thread::yield_now();
+                assert_eq!(before, value.load(Ordering::Relaxed), "somebody ran while the gate was closed");
+                gate.open();
+            }
+        });
+        assert_eq!(value.load(Ordering::Relaxed), 6_000);
+    }
+
+    #[test]
+    fn long_runners_keep_it_open() {
+        let gate = Gate::default();
+        let run = gate.begin_long_run();
+        assert!(run.is_some());
+        assert!(!gate.try_close());
+        assert!(gate.begin_long_run().is_none(), "a closer waits");
+        drop(run);
+        assert!(gate.try_close());
+        assert!(gate.begin_long_run().is_none());
+        gate.open();
+        assert!(gate.begin_long_run().is_some());
+    }
+}

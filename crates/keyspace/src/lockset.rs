@@ -1,0 +1,265 @@
+//! Who may touch which slot: a thread's set of held slot locks.
+//!
+//! The safe face over the slots' contents: a slot's data is lent only while its lock is held by this set, or while
+//! this thread has the gate closed. Locks are *waited for* in ascending order only; out of order they are only tried.
+
+use crate::gate::Participant;
+use crate::keyspace::{Counters, Keyspace};
+use crate::lock::Wake;
+use crate::events::Events;
+use crate::hashing::hash_key;
+use crate::slot::{Db, DbIndex, Slot, SlotData};
+use crossbeam_utils::CachePadded;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The locks one thread holds. Make one for each thread that touches keys and keep it.
+pub struct LockSet {
+    keyspace: Arc<Keyspace>,
+    participant: Participant,
+    held: SmallVec<[Slot; 32]>,
+    /// One bit a slot: the same set as `held`, for a test in a few instructions.
+    bits: Box<[u64; 256]>,
+    /// The gate is closed by this thread: every slot may be touched.
+    alone: bool,
+    inside: bool,
+    pub(crate) counters: Arc<CachePadded<Counters>>,
+}
+
+impl LockSet {
+    /// Joins the gate; holds nothing.
+    pub fn new(keyspace: Arc<Keyspace>) -> LockSet {
+        let participant = keyspace.gate.join();
+        let counters = keyspace.register_counters();
+        LockSet { keyspace, participant, held: SmallVec::new(), bits: Box::new([0; 256]), alone: false, inside: false, counters }
+    }
+
+    /// The keyspace.
+    #[inline]
+    pub fn keyspace(&self) -> &Arc<Keyspace> {
+        &self.keyspace
+    }
+
+    /// Begins a batch of commands: sleeps while the gate is closed.
+    #[inline]
+    pub fn enter(&mut self) {
+        debug_assert!(!self.inside && self.held.is_empty());
+        self.keyspace.gate.enter(self.participant);
+        self.inside = true;
+    }
+
+    /// Ends a batch. All locks must have been given back.
+    #[inline]
+    pub fn leave(&mut self) {
+        debug_assert!(self.inside && self.held.is_empty());
+        self.inside = false;
+        self.keyspace.gate.leave(self.participant);
+    }
+
+    /// Whether the slot is held (or the gate closed by us).
+    #[inline]
+    pub fn holds(&self, slot: Slot) -> bool {
+        self.bits[slot.index() / 64] & (1 << (slot.index() % 64)) != 0 || self.alone
+    }
+
+    /// Slots held.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    #[inline]
+    fn note_held(&mut self, slot: Slot) {
+        self.bits[slot.index() / 64] |= 1 << (slot.index() % 64);
+        self.held.push(slot);
+    }
+
+    /// Takes one more slot if it is free or becomes so within a short spin; never waits, so any order is allowed.
+    #[inline]
+    pub fn try_lock(&mut self, slot: Slot) -> bool {
+        if self.holds(slot) {
+            return true;
+        }
+        let got = self.keyspace.slots[slot.index()].lock.try_lock_spinning();
+        if got {
+            self.note_held(slot);
+        }
+        got
+    }
+
+    /// Takes all of `slots` (ascending) or none of those not yet held.
+    ///
+    /// # Errors
+    /// The first slot that was busy.
+    pub fn try_lock_all(&mut self, slots: &[Slot]) -> Result<(), Slot> {
+        debug_assert!(slots.is_sorted(), "slots are locked in ascending order");
+        let before = self.held.len();
+        for slot in slots {
+            if !self.try_lock(*slot) {
+                self.unlock_down_to(before);
+                return Err(*slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes all of `slots` (ascending), putting the thread to sleep while one is busy. Not for workers.
+    pub fn lock_all(&mut self, slots: &[Slot]) {
+        debug_assert!(self.held.is_empty(), "a thread waits with empty hands");
+        while let Err(busy) = self.try_lock_all(slots) {
+            if self.park(busy, Wake::Thread(std::thread::current())) {
+                std::thread::park();
+            }
+        }
+    }
+
+    /// Leaves `wake` to be called when `slot` becomes free. False: it is free now, try again.
+    pub fn park(&self, slot: Slot, wake: Wake) -> bool {
+        self.keyspace.parking.park(slot, &self.keyspace.slots[slot.index()].lock, wake)
+    }
+
+    /// Gives all locks back.
+    #[inline]
+    pub fn unlock_all(&mut self) {
+        self.unlock_down_to(0);
+    }
+
+    #[inline]
+    fn unlock_down_to(&mut self, keep: usize) {
+        while self.held.len() > keep {
+            let Some(slot) = self.held.pop() else { break };
+            self.bits[slot.index() / 64] &= !(1 << (slot.index() % 64));
+            if self.keyspace.slots[slot.index()].lock.unlock() {
+                self.keyspace.parking.wake(slot);
+            }
+        }
+    }
+
+    /// Begins a batch unless one is under way. True: it began one, and the caller must end it.
+    pub fn enter_if_outside(&mut self) -> bool {
+        let outside = !self.inside && !self.alone;
+        if outside {
+            self.enter();
+        }
+        outside
+    }
+
+    /// Whether this thread has the whole keyspace to itself.
+    pub fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Gets the whole keyspace for this thread. `None`: another closer or a long command is at work; try later. Must
+    /// be inside a batch, with no lock held; [`LockSet::end_alone`] goes back into it.
+    pub fn begin_alone(&mut self) -> Option<Alone> {
+        debug_assert!(self.held.is_empty() && !self.alone && self.inside);
+        self.leave();
+        let closed = self.keyspace.gate.try_close();
+        self.alone = closed;
+        if !closed {
+            self.enter();
+        }
+        closed.then_some(Alone(()))
+    }
+
+    /// Opens the gate and goes back into a batch.
+    pub fn end_alone(&mut self, token: Alone) {
+        let Alone(()) = token;
+        self.alone = false;
+        self.keyspace.gate.open();
+        self.enter();
+    }
+
+    /// After a panic in a command: gives back whatever is held, so that nobody else waits for ever.
+    pub fn recover(&mut self) {
+        if std::mem::take(&mut self.alone) {
+            self.keyspace.gate.open();
+        }
+        self.unlock_all();
+        if self.inside {
+            self.leave();
+        }
+    }
+
+    /// The slot's contents.
+    ///
+    /// # Panics
+    /// When the slot is not held: a bug in the caller, never a client's doing.
+    #[inline]
+    pub fn slot(&self, slot: Slot) -> &SlotData {
+        assert!(self.holds(slot), "slot {slot:?} is not locked");
+        // SAFETY: this thread holds the slot's lock or has the gate closed, so nobody else touches the contents; the
+        // borrow of self keeps the lock from being given back and from a second mutable loan.
+        unsafe { &*self.keyspace.slots[slot.index()].contents.get() }
+    }
+
+    /// The slot's contents, to change. Panics as [`LockSet::slot`].
+    #[inline]
+    pub fn slot_mut(&mut self, slot: Slot) -> &mut SlotData {
+        assert!(self.holds(slot), "slot {slot:?} is not locked");
+        // SAFETY: as in `slot`; unique by &mut self, which is the only LockSet that holds the slot.
+        unsafe { &mut *self.keyspace.slots[slot.index()].contents.get() }
+    }
+}
+
+impl Drop for LockSet {
+    fn drop(&mut self) {
+        self.recover();
+    }
+}
+
+/// Proof that the gate was closed by [`LockSet::begin_alone`].
+pub struct Alone(());
+
+// ---- work on whole slots -----------------------------------------------------------------------------------------
+
+impl LockSet {
+    /// Takes the keys of one database (or all) out of a held slot, marking watchers of keys that were there. Returns
+    /// how many.
+    pub fn empty_slot(&mut self, slot: Slot, only: Option<DbIndex>, now_ms: i64, garbage: &mut Vec<Db>) -> u64 {
+        let counters = self.counters.clone();
+        let data = self.slot_mut(slot);
+        let indices: Vec<DbIndex> =
+            data.dbs().filter(|(index, db)| !db.is_empty() && only.is_none_or(|only| only == *index)).map(|(index, _)| index).collect();
+        let mut gone = 0;
+        for index in indices {
+            data.touch_watchers_in(index, now_ms);
+            if let Some(db) = data.take_db(index) {
+                gone += db.len() as u64;
+                counters.add_keys(index, -i64::try_from(db.len()).unwrap_or(0));
+                counters.add_expiring(index, -i64::from(db.expiring));
+                garbage.push(db);
+            }
+        }
+        gone
+    }
+
+    /// Swaps two databases in a held slot; tells watchers of both, and waiters whose keys appear by it.
+    pub fn swap_slot_dbs(&mut self, slot: Slot, first: DbIndex, second: DbIndex, now_ms: i64, events: &mut Events) {
+        let counters = self.counters.clone();
+        let data = self.slot_mut(slot);
+        data.touch_watchers_in(first, now_ms);
+        data.touch_watchers_in(second, now_ms);
+        let of_first = data.take_db(first).unwrap_or_default();
+        let of_second = data.take_db(second).unwrap_or_default();
+        let keys = i64::try_from(of_second.len()).unwrap_or(0) - i64::try_from(of_first.len()).unwrap_or(0);
+        let expiring = i64::from(of_second.expiring) - i64::from(of_first.expiring);
+        counters.add_keys(first, keys);
+        counters.add_keys(second, -keys);
+        counters.add_expiring(first, expiring);
+        counters.add_expiring(second, -expiring);
+        if !of_second.is_empty() {
+            data.put_db(first, of_second);
+        }
+        if !of_first.is_empty() {
+            data.put_db(second, of_first);
+        }
+        data.touch_watchers_in(first, now_ms);
+        data.touch_watchers_in(second, now_ms);
+        let Some(extras) = &data.extras else { return };
+        for (db, key) in extras.waited_keys() {
+            if (db == first || db == second) && data.db(db).is_some_and(|part| part.table.find(hash_key(key), key).is_some()) {
+                events.ready.push((db, key.to_vec()));
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Which slot a key belongs to, and what a slot holds.
+
+use crate::entry::Entry;
+use crate::hashing::hash_key;
+use crate::lock::SlotLock;
+use crate::table::Table;
+use crate::waiters::Extras;
+use std::cell::UnsafeCell;
+
+/// Index of a slot, below [`SlotSpace::count`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Slot(u16);
+
+impl Slot {
+    /// The slot with this number. Numbers at or above 16384 wrap.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn new(number: usize) -> Slot {
+        Slot((number & 0x3FFF) as u16)
+    }
+
+    /// The number as an index.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of a logical database.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct DbIndex(pub u32);
+
+/// How keys are spread over slots; fixed at start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SlotSpace {
+    /// 16384 slots by CRC16/XMODEM: Redis Cluster's.
+    #[default]
+    Redis,
+    /// 1024 slots by CRC32/IEEE: Codis's.
+    Codis,
+}
+
+impl SlotSpace {
+    /// How many slots there are.
+    pub fn count(self) -> usize {
+        match self {
+            SlotSpace::Redis => 16384,
+            SlotSpace::Codis => 1024,
+        }
+    }
+
+    /// The slot of a key, by its hash tag if it has one.
+    #[inline]
+    pub fn slot(self, key: &[u8]) -> Slot {
+        let hashed = hash_tag(key);
+        match self {
+            SlotSpace::Redis => Slot(crc16(hashed) & 0x3FFF),
+            #[allow(clippy::cast_possible_truncation)]
+            SlotSpace::Codis => Slot((crc32(hashed) & 0x3FF) as u16),
+        }
+    }
+}
+
+/// The part of a key that decides its slot: what stands between the first `{` and the next `}`, if anything does.
+#[inline]
+pub fn hash_tag(key: &[u8]) -> &[u8] {
+    let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
+    let inside = &key[open + 1..];
+    match inside.iter().position(|byte| *byte == b'}') {
+        None | Some(0) => key,
+        Some(close) => &inside[..close],
+    }
+}
+
+/// `CRC16_TABLES[k][x]`: the CRC of byte `x` followed by `k` zero bytes, so that eight bytes need no chain of look-ups.
+static CRC16_TABLES: [[u16; 256]; 8] = crc16_tables();
+
+const fn crc16_tables() -> [[u16; 256]; 8] {
+    let mut tables = [[0_u16; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 != 0 { (crc << 1) ^ 0x1021 } else { crc << 1 };
+            bit += 1;
+        }
+        tables[0][byte] = crc;
+        byte += 1;
+    }
+    let mut zeros = 1;
+    while zeros < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let before = tables[zeros - 1][byte];
+            tables[zeros][byte] = (before << 8) ^ tables[0][(before >> 8) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    tables
+}
+
+/// CRC16/XMODEM.
+#[inline]
+pub fn crc16(bytes: &[u8]) -> u16 {
+    let mut crc = 0_u16;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        crc = CRC16_TABLES[7][(chunk[0] ^ (crc >> 8) as u8) as usize]
+            ^ CRC16_TABLES[6][(chunk[1] ^ (crc & 0xFF) as u8) as usize]
+            ^ CRC16_TABLES[5][chunk[2] as usize]
+            ^ CRC16_TABLES[4][chunk[3] as usize]
+            ^ CRC16_TABLES[3][chunk[4] as usize]
+            ^ CRC16_TABLES[2][chunk[5] as usize]
+            ^ CRC16_TABLES[1][chunk[6] as usize]
+            ^ CRC16_TABLES[0][chunk[7] as usize];
+    }
+    for byte in chunks.remainder() {
+        crc = (crc << 8) ^ CRC16_TABLES[0][((crc >> 8) as u8 ^ byte) as usize];
+    }
+    crc
+}
+
+/// CRC32/IEEE, bit by bit over a 16-entry table: only Codis's slot space uses it.
+fn crc32(bytes: &[u8]) -> u32 {
+    const NIBBLES: [u32; 16] = {
+        let mut table = [0_u32; 16];
+        let mut nibble = 0;
+        while nibble < 16 {
+            let mut crc = nibble as u32;
+            let mut bit = 0;
+            while bit < 4 {
+                crc = if crc & 1 != 0 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
+                bit += 1;
+            }
+            table[nibble] = crc;
+            nibble += 1;
+        }
+        table
+    };
+    let mut crc = !0_u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        crc = (crc >> 4) ^ NIBBLES[(crc & 0xF) as usize];
+        crc = (crc >> 4) ^ NIBBLES[(crc & 0xF) as usize];
+    }
+    !crc
+}
+
+/// A slot's lock and what it guards, on cache lines of their own.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub(crate) struct SlotCell {
+    pub(crate) lock: SlotLock,
+    pub(crate) contents: UnsafeCell<SlotData>,
+}
+
+// SAFETY: `contents` is reached only through a `LockSet` that holds `lock` (or the closed gate).
+unsafe impl Sync for SlotCell {}
+
+/// What one slot holds.
+#[derive(Default)]
+pub struct SlotData {
+    first: Db,
+    /// The other databases that hold something here, by number.
+    others: Vec<(DbIndex, Db)>,
+    /// Blocked clients and WATCHes; absent nearly always.
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+impl SlotData {
+    /// The part of database `index` in this slot, if it was ever written.
+    #[inline]
+    pub fn db(&self, index: DbIndex) -> Option<&Db> {
+        if index.0 == 0 {
+            return Some(&self.first);
+        }
+        self.others.iter().find(|(number, _)| *number == index).map(|(_, db)| db)
+    }
+
+    /// As [`SlotData::db`], to change.
+    #[inline]
+    pub fn db_mut(&mut self, index: DbIndex) -> Option<&mut Db> {
+        if index.0 == 0 {
+            return Some(&mut self.first);
+        }
+        self.others.iter_mut().find(|(number, _)| *number == index).map(|(_, db)| db)
+    }
+
+    /// The part of database `index`, made when missing.
+    pub fn db_or_new(&mut self, index: DbIndex) -> &mut Db {
+        if index.0 == 0 {
+            return &mut self.first;
+        }
+        let at = match self.others.iter().position(|(number, _)| *number == index) {
+            Some(at) => at,
+            None => {
+                self.others.push((index, Db::default()));
+                self.others.len() - 1
+            }
+        };
+        &mut self.others[at].1
+    }
+
+    /// Takes database `index` out, leaving it empty.
+    pub fn take_db(&mut self, index: DbIndex) -> Option<Db> {
+        if index.0 == 0 {
+            return Some(std::mem::take(&mut self.first));
+        }
+        let at = self.others.iter().position(|(number, _)| *number == index)?;
+        Some(self.others.swap_remove(at).1)
+    }
+
+    /// Puts a database in the place of `index`, returning what was there.
+    pub fn put_db(&mut self, index: DbIndex, db: Db) -> Db {
+        std::mem::replace(self.db_or_new(index), db)
+    }
+
+    /// Marks the watchers of keys that are there (FLUSHALL, SWAPDB).
+    pub(crate) fn touch_watchers_in(&self, index: DbIndex, now_ms: i64) {
+        let Some(extras) = &self.extras else { return };
+        let Some(part) = self.db(index) else { return };
+        for (db, key, flags) in extras.watched() {
+            let is_there = db == index
+                && part.table.find(hash_key(key), key).is_some_and(|entry| entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms));
+            if is_there {
+                for flag in flags {
+                    flag.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// All databases that were ever written here.
+    pub fn dbs(&self) -> impl Iterator<Item = (DbIndex, &Db)> {
+        std::iter::once((DbIndex(0), &self.first)).chain(self.others.iter().map(|(index, db)| (*index, db)))
+    }
+}
+
+/// The keys of one slot in one database.
+#[derive(Default)]
+pub struct Db {
+    pub(crate) table: Table<Entry>,
+    /// Entries that have an expiry.
+    pub(crate) expiring: u32,
+    /// No entry here expires before this Unix time in ms (a lower bound; 0 with `expiring` 0 means nothing).
+    pub(crate) next_expiry_ms: i64,
+    /// Where active expiry goes on in a table too big for one visit.
+    pub(crate) expire_cursor: u64,
+}
+
+impl Db {
+    /// Keys held, expired ones included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.len() == 0
+    }
+
+    /// Keys with an expiry.
+    pub fn expiring(&self) -> u32 {
+        self.expiring
+    }
+
+    /// The table, to read.
+    pub fn table(&self) -> &Table<Entry> {
+        &self.table
+    }
+
+    /// Notes that an entry that ends at `at_ms` came in.
+    #[inline]
+    pub(crate) fn note_expiry(&mut self, at_ms: i64) {
+        if self.expiring == 0 || at_ms < self.next_expiry_ms {
+            self.next_expiry_ms = at_ms;
+        }
+        self.expiring += 1;
+    }
+
+    /// Notes that an entry with an expiry went.
+    #[inline]
+    pub(crate) fn forget_expiry(&mut self) {
+        debug_assert!(self.expiring > 0);
+        self.expiring = self.expiring.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_redis_clusters() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+        assert_eq!(SlotSpace::Redis.slot(b"foo").index(), 12182);
+        assert_eq!(SlotSpace::Redis.slot(b"{foo}.bar").index(), 12182);
+        assert_eq!(SlotSpace::Redis.slot(b"x{foo}{y}").index(), 12182);
+        assert_eq!(SlotSpace::Redis.slot(b"{}foo"), SlotSpace::Redis.slot(b"{}foo"));
+        assert_ne!(SlotSpace::Redis.slot(b"{}foo").index(), 12182);
+        assert_eq!(hash_tag(b"a{b"), b"a{b");
+    }
+
+    #[test]
+    fn crc16_by_eights_equals_crc16_by_bytes() {
+        let bytes: Vec<u8> = (0..64_u8).map(|i| i.wrapping_mul(37) ^ 0x5A).collect();
+        for len in 0..bytes.len() {
+            let slow = bytes[..len].iter().fold(0_u16, |crc, byte| (crc << 8) ^ CRC16_TABLES[0][((crc >> 8) as u8 ^ byte) as usize]);
+            assert_eq!(crc16(&bytes[..len]), slow);
+        }
+    }
+
+    #[test]
+    fn codis_slots_are_crc32() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+        assert!(SlotSpace::Codis.slot(b"foo").index() < 1024);
+    }
+}

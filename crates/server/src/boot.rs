@@ -1,0 +1,241 @@
+//! From the command line to running workers, and down again.
+
+use crate::config::{self, Config, Invocation, Startup};
+use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
+use crate::log;
+use crate::process::log::Level;
+use crate::shared::Shared;
+use crate::worker::{Message, Worker};
+use net::{Builder, Listener, SocketOptions};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Runs `oxidis server` with the arguments after the subcommand; returns the exit code.
+pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
+    let arguments: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.clone().into_vec()).collect();
+    let exists = |name: &[u8]| commands::table::lookup(name).is_some();
+    match config::load(&arguments, &mut std::io::stdin().lock(), &exists) {
+        Err(failure) => {
+            failure.report();
+            1
+        }
+        Ok(Invocation::Print { text, to_stdout, code }) => {
+            print(&text, to_stdout);
+            code
+        }
+        Ok(Invocation::CheckSystem) => {
+            let (text, fine) = system::check();
+            print(&text, true);
+            i32::from(!fine)
+        }
+        Ok(Invocation::TestMemory { mebibytes }) => test_memory(mebibytes),
+        Ok(Invocation::Run(startup)) => serve(program, *startup),
+    }
+}
+
+fn print(text: &str, to_stdout: bool) {
+    use std::io::Write;
+    // Nobody is left to tell if the stream is closed.
+    let _ = if to_stdout { std::io::stdout().write_all(text.as_bytes()) } else { std::io::stderr().write_all(text.as_bytes()) };
+}
+
+fn test_memory(mebibytes: u64) -> i32 {
+    match system::test_memory(mebibytes, 50, &mut |pass| print(&format!("pass {pass} of 50\r"), true)) {
+        Ok(0) => {
+            print("\nYour memory passed this test.\n", true);
+            0
+        }
+        Ok(errors) => {
+            print(&format!("\n{errors} faults found: replace the memory of this machine.\n"), true);
+            1
+        }
+        Err(message) => {
+            print(&format!("{message}\n"), false);
+            1
+        }
+    }
+}
+
+fn serve(program: &str, startup: Startup) -> i32 {
+    let Startup { mut config, config_file, had_arguments, renamed_commands, users, notices } = startup;
+    crate::process::log::configure(&config);
+    crash::install();
+    crash::set_enabled(config.crash_log_enabled);
+    system::warn_about_memory(&config);
+    let supervisor = supervise::announce_start(config.supervised);
+    let is_background = config.daemonize && supervisor.is_none();
+    if is_background && let Err(error) = daemon::daemonize() {
+        log!(Level::Warning, "Can't go to the background: {error}");
+        return 1;
+    }
+    banner::log_start(had_arguments, program);
+    for (level, line) in notices {
+        log!(level, "{line}");
+    }
+    for user in users {
+        log!(Level::Warning, "user {}: access lists follow with the ACL work; this user cannot log in", String::from_utf8_lossy(user.first().map_or(&[][..], |name| name)));
+    }
+    for warning in config::DIRECTIVES.iter().filter(|directive| directive.is_changed(&config, &Config::default())).filter_map(config::Directive::inert_warning) {
+        log!(Level::Warning, "{warning}");
+    }
+    let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
+    config.maxclients = descriptors.maxclients;
+    config.io_threads = descriptors.workers;
+    let Some(listeners) = open_listeners(&config) else { return 1 };
+    let pid_file = daemon::write_pid_file(&config, is_background);
+    let file_text = config_file.as_deref().map(|path| path.as_os_str().as_bytes().to_vec());
+    title::show(&config, program.as_bytes(), file_text.as_deref());
+    banner::log_mode(&config);
+    if system::set_oom_score(&config, system::OomRole::Primary).is_err() {
+        log!(Level::Warning, "Cannot set oom_score_adj: the kernel may choose this process first when memory runs out");
+    }
+    system::warn_about_backlog(&config);
+    system::warn_about_maxmemory(&config);
+    let socket_path = config.unixsocket.clone();
+    let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())].iter().filter(|(_, on)| *on).map(|(kind, _)| *kind).collect();
+    let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    crate::ticks::per_microsecond();
+    let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
+        banner::log_initialized();
+        banner::log_ready(&kinds);
+        supervise::announce_ready(supervisor.clone(), false);
+    }) {
+        Ok(()) => i32::try_from(shared.exit_code.load(Ordering::Relaxed)).unwrap_or(1),
+        Err(error) => {
+            log!(Level::Warning, "Cannot run the event loop: {error}");
+            1
+        }
+    };
+    supervise::announce_stop(supervisor);
+    if let Some(pid_file) = pid_file {
+        pid_file.remove();
+    }
+    if !socket_path.is_empty() {
+        banner::log_unix_socket_removed();
+        let _ = std::fs::remove_file(Path::new(std::ffi::OsStr::from_bytes(&socket_path)));
+    }
+    banner::log_exit();
+    code
+}
+
+/// One list of listeners for each worker. `None`: the server cannot start; the reason is in the log.
+fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
+    let workers = config.io_threads as usize;
+    let mut all: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut opened = 0;
+    if config.port != 0 {
+        let Ok(addresses) = listen::addresses(config, config.port) else {
+            listen::log_giving_up(config.port, "tcp");
+            return None;
+        };
+        for address in &addresses {
+            for (index, listeners) in all.iter_mut().enumerate() {
+                match open_tcp(address.address, config, index) {
+                    Ok(listener) => {
+                        listeners.push(listener);
+                        opened += 1;
+                    }
+                    Err(error) => {
+                        if listen::judge_failure(address, &error).is_err() {
+                            listen::log_giving_up(config.port, "tcp");
+                            return None;
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+        if opened == 0 && !config.bind.is_empty() {
+            log!(Level::Warning, "Failed listening on port {} (tcp), aborting.", config.port);
+            return None;
+        }
+    }
+    if !config.unixsocket.is_empty() {
+        let path = Path::new(std::ffi::OsStr::from_bytes(&config.unixsocket));
+        let _ = std::fs::remove_file(path);
+        let mode = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
+        match Listener::unix(path, config.tcp_backlog, mode) {
+            Ok(listener) => {
+                if let Some(first) = all.first_mut() {
+                    first.push(listener);
+                    opened += 1;
+                }
+            }
+            Err(error) => {
+                log!(Level::Warning, "Failed opening Unix socket: bind: {}", crate::process::error_text(&error));
+                return None;
+            }
+        }
+    }
+    if opened == 0 {
+        listen::log_nowhere();
+        return None;
+    }
+    Some(all)
+}
+
+/// The first worker's listener is opened without port sharing first, so that a port that another program holds is
+/// noticed.
+fn open_tcp(address: std::net::SocketAddr, config: &Config, index: usize) -> std::io::Result<Listener> {
+    if index == 0 && address.port() != 0 {
+        drop(Listener::tcp(address, config.tcp_backlog, false)?);
+    }
+    Listener::tcp(address, config.tcp_backlog, true)
+}
+
+fn run_workers(
+    shared: &Arc<Shared>,
+    listeners: Vec<Vec<Listener>>,
+    private_tables: bool,
+    ready: impl FnOnce(),
+) -> std::io::Result<()> {
+    let options = SocketOptions {
+        nodelay: true,
+        keepalive: u64::try_from(shared.config.snapshot().tcp_keepalive).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs),
+    };
+    let mut builders = Vec::new();
+    for of_worker in listeners {
+        let mut builder = Builder::<Worker>::new()?.options(options);
+        for listener in of_worker {
+            builder = builder.listener(listener);
+        }
+        builders.push(builder);
+    }
+    let mailboxes = builders.iter().map(Builder::mailbox).collect();
+    let _ = shared.mailboxes.set(mailboxes);
+    let waker = shared.clone();
+    shared.keyspace.parking.install(Box::new(move |worker, token| waker.post(worker, Message::Wake(token))));
+    let signalled = shared.clone();
+    let watch = signals::watch(move |_| signalled.stop(0))?;
+    shared.startup_memory.store(keyspace::memory::used_bytes(), Ordering::Relaxed);
+    let mut threads = Vec::new();
+    for (index, builder) in builders.into_iter().enumerate() {
+        let shared = shared.clone();
+        #[allow(clippy::cast_possible_truncation)]
+        let worker_index = index as u16;
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .spawn(move || {
+                if private_tables {
+                    // All loops and listeners stand already, so every table has every mailbox.
+                    crate::process::limits::use_private_table()?;
+                }
+                builder.run(Worker::new(worker_index, shared)).map(drop)
+            })?;
+        threads.push(thread);
+    }
+    ready();
+    let mut result = Ok(());
+    for thread in threads {
+        match thread.join() {
+            Ok(ended) => result = result.and(ended),
+            Err(_) => result = Err(std::io::Error::other("a worker came down; see the crash report above")),
+        }
+    }
+    watch.close();
+    banner::log_shutdown_requested();
+    result
+}

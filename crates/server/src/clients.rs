@@ -1,0 +1,246 @@
+//! Admission, limits and lines of clients.
+
+use crate::config::{BufferLimit, ClientClass};
+use crate::session::{Session, State};
+use crate::worker::Worker;
+use commands::table::{CommandSpec, Flags};
+use net::{ConnId, Conns, Peer};
+use resp::Args;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Output that a client may have waiting before it has authenticated.
+const UNAUTHENTICATED_OUTPUT_BYTES: usize = 1024;
+
+/// Refused for their number.
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+/// Refused by protected mode.
+const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the \
+default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers \
+to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG SET protected-mode \
+no' from the loopback interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis is not \
+publicly accessible from internet if you do so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just \
+disable the protected mode by editing the Redis configuration file, and setting the protected mode option to 'no', and then \
+restarting the server. 3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. \
+4) Set up an authentication password for the default user. NOTE: You only need to do one of the above things in order for the \
+server to start accepting connections from the outside.\r\n";
+
+/// Whether a client that has just connected may stay; else what to tell it.
+pub(crate) fn admit(worker: &Worker, peer: &Peer, clients: usize) -> Result<(), Vec<u8>> {
+    if clients > worker.config.maxclients as usize {
+        return Err(TOO_MANY.to_vec());
+    }
+    if worker.config.protected_mode
+        && worker.config.requirepass.is_empty()
+        && let Some(address) = peer.tcp()
+        && !is_loopback(address)
+    {
+        return Err(PROTECTED.as_bytes().to_vec());
+    }
+    Ok(())
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    match address {
+        SocketAddr::V4(v4) => v4.ip().is_loopback(),
+        SocketAddr::V6(v6) => v6.ip().is_loopback() || v6.ip().to_ipv4_mapped().is_some_and(|v4| v4.is_loopback()),
+    }
+}
+
+/// Whether a client may keep `pending_bytes` of unsent output.
+pub(crate) fn keep_with_output(worker: &mut Worker, id: ConnId, session: &mut Session, pending_bytes: usize) -> bool {
+    worker.stats.recent_max_output.set(worker.stats.recent_max_output.get().max(pending_bytes as u64));
+    if session.state.has(State::UNAUTHENTICATED) && pending_bytes > UNAUTHENTICATED_OUTPUT_BYTES {
+        cut(worker, id, session, pending_bytes);
+        return false;
+    }
+    let limit = limit_of(worker, session);
+    if is_over(limit, session, pending_bytes, worker.now_s) {
+        cut(worker, id, session, pending_bytes);
+        return false;
+    }
+    true
+}
+
+fn limit_of(worker: &Worker, session: &Session) -> BufferLimit {
+    let (channels, patterns, shards) = session.subscriptions();
+    let class = if channels + patterns + shards > 0 { ClientClass::Pubsub } else { ClientClass::Normal };
+    worker.config.client_output_buffer_limit.of(class)
+}
+
+fn is_over(limit: BufferLimit, session: &mut Session, pending_bytes: usize, now_s: u32) -> bool {
+    let pending = pending_bytes as u64;
+    if limit.hard_bytes > 0 && pending >= limit.hard_bytes {
+        return true;
+    }
+    if limit.soft_bytes == 0 || pending < limit.soft_bytes {
+        session.soft_limit_since_s = 0;
+        return false;
+    }
+    if session.soft_limit_since_s == 0 {
+        session.soft_limit_since_s = now_s;
+        return false;
+    }
+    u64::from(now_s.saturating_sub(session.soft_limit_since_s)) > limit.soft_seconds
+}
+
+#[cold]
+fn cut(worker: &mut Worker, _id: ConnId, session: &Session, pending_bytes: usize) {
+    worker.stats.output_limit_disconnections.add(1);
+    crate::log!(
+        crate::process::log::Level::Warning,
+        "Client id={} omem={pending_bytes} scheduled to be closed ASAP for overcoming of output buffer limits.",
+        session.id.0
+    );
+}
+
+/// One client as CLIENT LIST and CLIENT KILL see it, taken by its worker.
+#[derive(Clone, Debug)]
+pub struct ClientLine {
+    /// Number of the client.
+    pub id: u64,
+    /// Its worker.
+    pub worker: u16,
+    /// Its connection there.
+    pub conn: ConnId,
+    /// Address of the peer.
+    pub address: String,
+    /// Our address.
+    pub local_address: String,
+    /// Descriptor.
+    pub fd: i32,
+    /// CLIENT SETNAME.
+    pub name: Vec<u8>,
+    /// Unix seconds of the connect.
+    pub connected_s: u32,
+    /// Unix seconds of the last command.
+    pub last_active_s: u32,
+    /// State bits.
+    pub state: State,
+    /// Database.
+    pub db: u32,
+    /// Channels, patterns, shard channels.
+    pub subscriptions: (usize, usize, usize),
+    /// Queued commands of MULTI, if one is open.
+    pub multi: Option<usize>,
+    /// Bytes of queued commands.
+    pub multi_bytes: usize,
+    /// Watched keys.
+    pub watch: usize,
+    /// Bytes of input kept.
+    pub input_bytes: usize,
+    /// Bytes of output kept.
+    pub output_bytes: usize,
+    /// All memory of the connection.
+    pub total_bytes: usize,
+    /// Last command.
+    pub last_command: Option<commands::CommandId>,
+    /// RESP version.
+    pub resp: u8,
+    /// CLIENT SETINFO LIB-NAME.
+    pub lib_name: Vec<u8>,
+    /// CLIENT SETINFO LIB-VER.
+    pub lib_version: Vec<u8>,
+    /// It came by the Unix socket.
+    pub is_unix: bool,
+}
+
+impl Worker {
+    /// MONITOR: shows a command to all who watch, secrets hidden.
+    pub(crate) fn feed_monitors(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>) {
+        if self.shared.monitors.load(Ordering::Relaxed) == 0 || spec.flags.contains(Flags::SKIP_MONITOR) {
+            return;
+        }
+        let words = crate::redact::arguments(spec, args.iter().map(<[u8]>::to_vec).collect());
+        let (seconds, micros) = (self.now_ms / 1000, (self.now_ms % 1000) * 1000);
+        let address = session.address.map(|address| address.to_string()).unwrap_or_else(|| "unix:".to_owned());
+        let mut line = format!("+{seconds}.{micros:06} [{} {address}]", session.db.0).into_bytes();
+        for word in &words {
+            line.push(b' ');
+            line.extend_from_slice(&resp::quote_repr(word));
+        }
+        line.extend_from_slice(b"\r\n");
+        let line: Arc<[u8]> = line.into();
+        let index = self.index;
+        for worker in 0..self.shared.workers() {
+            #[allow(clippy::cast_possible_truncation)]
+            let worker = worker as u16;
+            let line = line.clone();
+            if worker == index {
+                for conn in &self.monitors {
+                    self.later.push(crate::worker::Later::Write(*conn, line.to_vec()));
+                }
+            } else {
+                self.shared.post(
+                    worker,
+                    crate::worker::Message::Call(Box::new(move |worker, conns| {
+                        for conn in worker.monitors.clone() {
+                            conns.write(conn, &line);
+                        }
+                    })),
+                );
+            }
+        }
+    }
+
+    /// Ends a client's MONITOR.
+    pub(crate) fn stop_monitoring(&mut self, id: ConnId) {
+        self.monitors.retain(|other| *other != id);
+        self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Counts and logs bytes that are no request.
+    #[cold]
+    pub(crate) fn note_protocol_error(&mut self, session: &Session, error: &resp::ProtocolError) {
+        self.stats.errors.add(1);
+        self.shared.note_error("ERR");
+        crate::log!(crate::process::log::Level::Verbose, "Protocol error ({error}) from client id={}", session.id.0);
+    }
+
+    /// Closes clients that are idle for `timeout` seconds or above a soft limit for too long, and those whose input
+    /// passed the query buffer limit; a part of them at a time.
+    pub(crate) fn sweep_clients(&mut self, conns: &mut Conns<Worker>) {
+        let timeout = u32::try_from(self.config.timeout).unwrap_or(0);
+        let query_limit = self.config.client_query_buffer_limit;
+        let mut idle: Vec<ConnId> = Vec::new();
+        let mut over: Vec<(ConnId, usize)> = Vec::new();
+        let (now_s, ids) = (self.now_s, self.cron.next_clients(conns));
+        let mut max_input = 0;
+        for conn in ids {
+            let input = conns.pending_input(conn);
+            max_input = max_input.max(input);
+            let output = conns.pending_output(conn);
+            let Some(session) = conns.state_mut(conn) else { continue };
+            if input > query_limit {
+                self.stats.query_limit_disconnections.add(1);
+                over.push((conn, 0));
+                continue;
+            }
+            if output > 0 {
+                let limit = limit_of(self, session);
+                if is_over(limit, session, output, now_s) {
+                    over.push((conn, output));
+                    continue;
+                }
+            }
+            let spared = session.state.has(State::BLOCKED) || session.state.has(State::SUBSCRIBED) || session.state.has(State::MONITOR);
+            if timeout > 0 && !spared && now_s.saturating_sub(session.last_active_s) > timeout {
+                idle.push(conn);
+            }
+        }
+        self.stats.recent_max_input.set(max_input as u64);
+        for conn in idle {
+            crate::log!(crate::process::log::Level::Verbose, "Closing idle client");
+            conns.close(conn, false);
+        }
+        for (conn, output) in over {
+            if output > 0
+                && let Some(session) = conns.state(conn)
+            {
+                cut(self, conn, session, output);
+            }
+            conns.close(conn, false);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What each worker does from time to time: active expiry of its share of slots, client timeouts, rates.
+
+use crate::worker::Worker;
+use keyspace::{DbIndex, DbView, Slot};
+use net::{ConnId, Conns};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Entries looked at in one hold of a slot's lock.
+const EXPIRE_ENTRIES: usize = 256;
+/// Between two looks at expiry by one worker.
+const EXPIRE_EVERY: Duration = Duration::from_millis(25);
+/// Time for one look at expiry with `active-expire-effort 1`.
+const EXPIRE_TIME: Duration = Duration::from_micros(1000);
+/// Clients looked at in one sweep.
+const CLIENTS_PER_SWEEP: usize = 2000;
+
+/// Where a worker's periodic work stands.
+pub struct Cron {
+    next_expiry: Instant,
+    next_tenth: Instant,
+    next_sweep: Instant,
+    slot: usize,
+    swept: Vec<ConnId>,
+}
+
+impl Cron {
+    /// Worker `index` starts with its share of slots.
+    pub fn new(index: u16) -> Cron {
+        let now = Instant::now();
+        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, swept: Vec::new() }
+    }
+
+    /// The next clients to look at.
+    pub(crate) fn next_clients(&mut self, conns: &Conns<Worker>) -> Vec<ConnId> {
+        if self.swept.is_empty() {
+            self.swept = conns.iter().map(|(id, _)| id).collect();
+        }
+        let rest = self.swept.len().saturating_sub(CLIENTS_PER_SWEEP);
+        self.swept.split_off(rest)
+    }
+}
+
+impl Worker {
+    /// Does what is due. Returns how long until the next thing is.
+    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Duration {
+        let hz = u64::try_from(self.config.hz).unwrap_or(10).clamp(1, 500);
+        if now >= self.cron.next_expiry {
+            let busy = self.shared.active_expire.load(Ordering::Relaxed) && self.expire_some();
+            self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
+        }
+        if now >= self.cron.next_sweep {
+            self.cron.next_sweep = now + Duration::from_millis(1000 / hz);
+            self.sweep_clients(conns);
+            if self.config.maxmemory > 0 {
+                self.locks.enter();
+                self.has_memory();
+                self.locks.leave();
+            }
+        }
+        if self.index == 0 && now >= self.cron.next_tenth {
+            self.cron.next_tenth = now + Duration::from_millis(100);
+            self.measure_rates(now);
+        }
+        let mut next = self.cron.next_expiry.min(self.cron.next_sweep);
+        if self.index == 0 {
+            next = next.min(self.cron.next_tenth);
+        }
+        next.saturating_duration_since(now).max(Duration::from_millis(1))
+    }
+
+    /// Visits slots for expired keys within a time budget. True: there was much to do, come back soon.
+    fn expire_some(&mut self) -> bool {
+        let effort = u32::try_from(self.config.active_expire_effort).unwrap_or(1).clamp(1, 10);
+        let until = Instant::now() + EXPIRE_TIME * effort;
+        let slots = self.locks.keyspace().space().count();
+        let stride = self.shared.workers();
+        let mut visited = 0;
+        let mut expired = 0;
+        let started = Instant::now();
+        self.locks.enter();
+        while visited * stride < slots {
+            let slot = Slot::new(self.cron.slot % slots);
+            let mut stay = false;
+            if self.locks.try_lock(slot) {
+                let mut view = DbView::new(&mut self.locks, &mut self.events, DbIndex(0), self.now_ms, self.clock);
+                if view.is_expiry_due(slot) {
+                    let visit = view.expire_slot(slot, EXPIRE_ENTRIES);
+                    expired += visit.expired;
+                    stay = visit.more;
+                }
+                self.locks.unlock_all();
+            }
+            if !stay {
+                self.cron.slot = (self.cron.slot + stride) % slots;
+                visited += 1;
+            }
+            if (stay || visited % 64 == 0) && Instant::now() >= until {
+                break;
+            }
+        }
+        self.locks.leave();
+        self.after_command();
+        let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(0);
+        let threshold = u64::try_from(self.config.latency_monitor_threshold).unwrap_or(0);
+        if threshold > 0 && milliseconds >= threshold {
+            self.shared.latency.note("expire-cycle", self.now_ms / 1000, milliseconds);
+        }
+        expired > 0 && visited * stride < slots
+    }
+
+    fn measure_rates(&mut self, now: Instant) {
+        let used = keyspace::memory::used_bytes();
+        self.shared.peak_memory.fetch_max(used, Ordering::Relaxed);
+        let shared = &self.shared;
+        let figures = (
+            shared.sum(|stats| stats.processed.get()),
+            shared.sum(|stats| stats.bytes_in.get()),
+            shared.sum(|stats| stats.bytes_out.get()),
+            shared.sum(|stats| stats.turns.get()),
+            shared.sum(|stats| stats.turn_us.get()),
+        );
+        let mut rates = shared.rates.lock();
+        if let Some((then, ops, input, output, turns, turn_us)) = rates.last {
+            let seconds = now.saturating_duration_since(then).as_secs_f64().max(0.001);
+            #[allow(clippy::cast_precision_loss)]
+            let per_second = |new: u64, old: u64| new.saturating_sub(old) as f64 / seconds;
+            // A mean over about 16 samples, as Redis keeps.
+            let smooth = |old: f64, new: f64| old + (new - old) / 4.0;
+            rates.ops = smooth(rates.ops, per_second(figures.0, ops));
+            rates.in_kbps = smooth(rates.in_kbps, per_second(figures.1, input) / 1024.0);
+            rates.out_kbps = smooth(rates.out_kbps, per_second(figures.2, output) / 1024.0);
+            rates.turns = smooth(rates.turns, per_second(figures.3, turns));
+            #[allow(clippy::cast_precision_loss)]
+            let spent = figures.4.saturating_sub(turn_us) as f64;
+            #[allow(clippy::cast_precision_loss)]
+            let count = figures.3.saturating_sub(turns).max(1) as f64;
+            rates.turn_us = smooth(rates.turn_us, spent / count);
+        }
+        rates.last = Some((now, figures.0, figures.1, figures.2, figures.3, figures.4));
+    }
+}

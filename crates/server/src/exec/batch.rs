@@ -1,0 +1,279 @@
+//! The fast path: pipelined commands on one key each.
+//!
+//! Hot path: no allocation, no log line, no system call; one clock reading a command.
+//!
+//! Up to [`GROUP`] commands are parsed ahead. While they are parsed, their keys are hashed and their slots' cache lines
+//! asked for. Then the slots are *tried* for, in the order of the commands (trying needs no order); the group ends
+//! before the first that is busy. With the locks held, buckets and then entries are asked for, so that the memory's
+//! latency is paid once a group and not once a command. Then the commands run in order, and the locks go back.
+//! Everything else ends the group and goes through [`super::single`].
+
+use super::route;
+use super::{Step, single};
+use crate::session::{Session, State};
+use crate::ticks;
+use crate::worker::{Worker, flow};
+use commands::table::{self, CommandId};
+use commands::Ctx;
+use keyspace::DbView;
+use keyspace::db::Hashed;
+use net::{ConnId, Flow, Then};
+use resp::{Args, Limits, Parse, Request, parse_request};
+use std::sync::atomic::Ordering;
+
+/// Commands parsed ahead and locked together.
+pub const GROUP: usize = 16;
+
+/// Commands run for one connection before others get their turn.
+const TURN_COMMANDS: usize = 512;
+/// Reply bytes written for one connection before others get their turn.
+const TURN_REPLY_BYTES: usize = 256 * 1024;
+
+/// Parsed commands of a group; kept by the worker so that nothing is allocated.
+pub struct Batch {
+    requests: [Request; GROUP],
+    planned: [Option<Planned>; GROUP],
+}
+
+#[derive(Clone, Copy)]
+struct Planned {
+    id: CommandId,
+    start: usize,
+    end: usize,
+    hashed: Hashed,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { requests: std::array::from_fn(|_| Request::new()), planned: [None; GROUP] }
+    }
+}
+
+/// Why a group ended.
+enum End {
+    /// The group is full.
+    Full,
+    /// No complete request is left; this many bytes must be there first (0: more than there are).
+    NeedMore(usize),
+    /// The request at this index is not for the fast path; it begins at the offset.
+    Other { index: usize, start: usize },
+    /// The bytes are no request.
+    Error(resp::ProtocolError),
+}
+
+/// Runs the input of a connection.
+pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, input: &[u8]) -> Flow {
+    let mut batch = std::mem::take(&mut worker.batch);
+    worker.last_tick = ticks::now();
+    worker.locks.enter();
+    let flow = run_batches(worker, &mut batch, id, session, input);
+    worker.locks.leave();
+    session.last_active_s = worker.now_s;
+    worker.batch = batch;
+    flow
+}
+
+fn limits(worker: &Worker, session: &Session) -> Limits {
+    {
+        let max_bulk = usize::try_from(worker.config.proto_max_bulk_len).unwrap_or(usize::MAX);
+        if session.state.has(State::UNAUTHENTICATED) { Limits::unauthenticated(max_bulk) } else { Limits::new(max_bulk) }
+    }
+}
+
+fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut Session, input: &[u8]) -> Flow {
+    let mut at = 0;
+    let mut done = 0;
+    loop {
+        let limits = limits(worker, session);
+        let (planned, next, end) = gather(worker, batch, session, input, at, &limits);
+        if planned > 0 {
+            let ran = run_group(worker, batch, session, input, planned);
+            done += ran;
+            if ran < planned {
+                // The next command's slot is busy, or the group was cut to serve waiting clients.
+                let Some(next) = batch.planned[ran] else { return flow(at, Then::Continue) };
+                at = next.start;
+                session.parse = resp::ParseState::default();
+                if ran == 0 && worker.park_on(next.hashed.slot, id) {
+                    return flow(at, Then::Pause);
+                }
+                continue;
+            }
+        }
+        at = next;
+        match end {
+            End::Full => {}
+            End::NeedMore(need) => return flow(at, if need == 0 { Then::Continue } else { Then::NeedMore(need) }),
+            End::Error(error) => {
+                worker.reply.error(format!("ERR {error}"));
+                worker.note_protocol_error(session, &error);
+                return flow(input.len(), Then::Close);
+            }
+            End::Other { index, start } => {
+                let request = &batch.requests[index];
+                let args = request.args(&input[start..]);
+                let after = start + request.consumed();
+                done += 1;
+                match single::run(worker, id, session, args) {
+                    Step::Done => at = after,
+                    Step::Busy(slot) => {
+                        session.parse = resp::ParseState::default();
+                        if worker.park_on(slot, id) {
+                            return flow(start, Then::Pause);
+                        }
+                        at = start;
+                    }
+                    Step::Retry => {
+                        worker.retry_soon(id);
+                        return flow(start, Then::Pause);
+                    }
+                    Step::Again => return flow(start, Then::Pause),
+                    Step::Parked => return flow(after, Then::Pause),
+                    Step::Close => return flow(input.len(), Then::Close),
+                    Step::CloseNow => return flow(input.len(), Then::CloseNow),
+                }
+            }
+        }
+        if done >= TURN_COMMANDS || worker.reply.len() >= TURN_REPLY_BYTES || worker.locks.keyspace().gate.is_closing() {
+            if at < input.len() {
+                return flow(at, Then::Yield);
+            }
+            return flow(at, Then::Continue);
+        }
+    }
+}
+
+/// Parses requests from `at` on into the batch while they are fit for a group. Returns how many are planned, where the
+/// first unparsed byte is, and why it ended.
+fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8], mut at: usize, limits: &Limits) -> (usize, usize, End) {
+    let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
+    for index in 0..GROUP {
+        let start = at;
+        let Some(rest) = input.get(start..) else { return (index, at, End::NeedMore(0)) };
+        let request = &mut batch.requests[index];
+        match parse_request(rest, &mut session.parse, limits, request) {
+            Parse::Request => {}
+            Parse::Empty => return (index, start + request.consumed(), End::NeedMore(0)),
+            Parse::Incomplete { need } => return (index, start, End::NeedMore(need)),
+            Parse::Error(error) => return (index, start, End::Error(error)),
+        }
+        at = start + request.consumed();
+        if !plain {
+            return (index, start, End::Other { index, start });
+        }
+        let args = request.args(rest);
+        match plan(worker, args) {
+            Some((id, hashed)) => {
+                worker.locks.keyspace().prefetch_slot(hashed.slot);
+                batch.planned[index] = Some(Planned { id, start, end: at, hashed });
+            }
+            None => return (index, start, End::Other { index, start }),
+        }
+    }
+    (GROUP, at, End::Full)
+}
+
+/// Whether a command may run in a group, and its hashed key.
+#[inline]
+fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
+    let spec = table::lookup(args.get(0)?)?;
+    let route = route::of(worker.routes, spec.id);
+    if !route.groups || !table::arity_ok(spec, args.len()) {
+        return None;
+    }
+    let key = args.get(route.single_key as usize)?;
+    Some((spec.id, Hashed::new(&worker.locks, key)))
+}
+
+/// Locks, prefetches and runs the first `count` planned commands; returns how many ran.
+fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &[u8], count: usize) -> usize {
+    let locked = lock_group(worker, batch, session, count);
+    let mut ran = 0;
+    for index in 0..locked {
+        let Some(planned) = batch.planned[index] else { break };
+        let args = batch.requests[index].args(&input[planned.start..planned.end]);
+        run_planned(worker, session, &planned, args);
+        ran += 1;
+        if worker.events.has_work() {
+            break;
+        }
+    }
+    worker.locks.unlock_all();
+    worker.after_command();
+    ran
+}
+
+/// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.
+fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, count: usize) -> usize {
+    let mut locked = 0;
+    while locked < count {
+        let Some(planned) = &batch.planned[locked] else { break };
+        if !worker.locks.try_lock(planned.hashed.slot) {
+            break;
+        }
+        locked += 1;
+    }
+    if locked > 1 {
+        for planned in batch.planned[..locked].iter().flatten() {
+            if let Some(db) = worker.locks.slot(planned.hashed.slot).db(session.db) {
+                db.table().prefetch_bucket(planned.hashed.hash);
+            }
+        }
+        for planned in batch.planned[..locked].iter().flatten() {
+            if let Some(db) = worker.locks.slot(planned.hashed.slot).db(session.db) {
+                db.table().prefetch_items(planned.hashed.hash);
+            }
+        }
+    }
+    locked
+}
+
+#[inline]
+fn run_planned(worker: &mut Worker, session: &mut Session, planned: &Planned, args: Args<'_>) {
+    let route = route::of(worker.routes, planned.id);
+    let Some(handler) = route.handler else { return };
+    let before = worker.reply.len();
+    let result = {
+        let mut db = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
+        db.set_hashed(planned.hashed);
+        let mut ctx = Ctx { db, out: &mut worker.reply, settings: &worker.settings, may_block: false, block: None };
+        handler(&mut ctx, args)
+    };
+    if let Err(error) = result {
+        worker.answer_error(before, planned.id, &error);
+    }
+    session.last_command = Some(planned.id);
+    worker.note_call(session, planned.id, args);
+}
+
+impl Worker {
+    /// Replaces a half-written reply by an error and counts it.
+    #[cold]
+    pub(crate) fn answer_error(&mut self, before: usize, id: CommandId, error: &commands::CmdError) {
+        self.reply.truncate(before);
+        self.reply.error(error.0.as_bytes());
+        self.stats.errors.add(1);
+        self.stats.commands[id.index()].failed.add(1);
+        self.shared.note_error(&error.0);
+    }
+
+    /// Counts a call and its time; notes slow ones.
+    #[inline]
+    pub(crate) fn note_call(&mut self, session: &Session, id: CommandId, args: Args<'_>) {
+        let now = ticks::now();
+        let took = now.wrapping_sub(self.last_tick);
+        self.last_tick = now;
+        self.stats.processed.add(1);
+        self.stats.note_call(id, took, self.ticks_rate);
+        if took >= self.slow_ticks {
+            self.note_slow(session, id, args, took);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn note_slow(&mut self, session: &Session, id: CommandId, args: Args<'_>, took: u64) {
+        let microseconds = ticks::to_microseconds(took);
+        let spec = table::spec(id);
+        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, args, microseconds);
+    }
+}

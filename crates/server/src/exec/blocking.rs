@@ -1,0 +1,251 @@
+//! Clients that wait for keys: BLPOP and its kin.
+//!
+//! A blocked client hangs in the queue of each of its keys. Whoever makes such a key runs the waiting commands, in
+//! order of arrival, right after its own command and before its next one, as Redis does; the replies travel to the
+//! clients' workers by mailbox. A waiter is *claimed* before it is served, timed out or killed, so only one of them
+//! happens.
+
+use crate::session::{Blocked, Session, State};
+use crate::ticks;
+use crate::worker::{Later, Message, READY_TOKEN, Worker};
+use commands::ctx::TimeoutReply;
+use commands::table::CommandId;
+use commands::{Block, Ctx};
+use keyspace::lock::Wake;
+use keyspace::waiters::Waiter;
+use keyspace::{DbIndex, DbView};
+use net::{ConnId, Conns};
+use resp::{Args, Proto, Reply};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What serving one waiter came to.
+enum Served {
+    /// It got its reply.
+    Yes,
+    /// Its command found nothing it could take: it goes on waiting.
+    No,
+    /// One of its slots is busy.
+    Busy(keyspace::Slot),
+}
+
+impl Worker {
+    /// Hangs a client in the queues of the keys it waits for; their slots are held.
+    pub(crate) fn block_client(&mut self, conn: ConnId, session: &mut Session, id: CommandId, args: Args<'_>, block: &Block) {
+        let waiter_id = self.locks.keyspace().next_waiter_id();
+        #[allow(clippy::cast_possible_truncation)]
+        let command = id.index() as u16;
+        let resp3 = session.proto == Proto::Resp3;
+        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, args.to_owned_args(), session.db, resp3);
+        let keys: Vec<Vec<u8>> = block.keys.clone().filter_map(|index| args.get(index)).map(<[u8]>::to_vec).collect();
+        self.with_ctx(session, false, |ctx| {
+            for (index, key) in keys.iter().enumerate() {
+                // A key named twice is waited for once.
+                if !keys[..index].contains(key) {
+                    ctx.db.add_waiter(key, waiter.clone());
+                }
+            }
+        });
+        if let Some(deadline_ms) = block.deadline_ms {
+            let wait = u64::try_from(deadline_ms.saturating_sub(self.now_ms)).unwrap_or(0);
+            self.timers.set(conn, Instant::now() + Duration::from_millis(wait));
+        }
+        session.state.insert(State::BLOCKED);
+        self.stats.blocked.add(1);
+        session.extra_mut().blocked =
+            Some(Blocked { waiter, keys, timeout_reply: block.timeout_reply, deadline_ms: block.deadline_ms });
+    }
+
+    /// Serves those who wait for keys that appeared. Holds no lock before and after.
+    pub(crate) fn serve_ready(&mut self) {
+        let entered = self.locks.enter_if_outside();
+        while let Some((db, key)) = self.ready.pop_front() {
+            if !self.serve_key(db, &key) {
+                self.ready.push_front((db, key));
+                break;
+            }
+            self.publish_notifications();
+            self.ready.extend(self.events.ready.drain(..));
+        }
+        if entered {
+            self.locks.leave();
+        }
+    }
+
+    /// Serves the waiters of one key. False: a slot is busy, we are parked on it.
+    fn serve_key(&mut self, db: DbIndex, key: &[u8]) -> bool {
+        let slot = self.locks.keyspace().slot(key);
+        while !self.locks.try_lock(slot) {
+            if self.park_ready(slot) {
+                return false;
+            }
+        }
+        let (now_ms, clock) = (self.now_ms, self.clock);
+        let waiters = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).waiters_of(key);
+        for waiter in waiters {
+            // Left to wait as soon as the key is gone again.
+            let exists = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).exists(key);
+            if !exists {
+                break;
+            }
+            if !waiter.claim() {
+                continue;
+            }
+            match self.serve_waiter(&waiter) {
+                Served::Yes => waiter.finish(),
+                Served::No => waiter.release(),
+                Served::Busy(busy) => {
+                    waiter.release();
+                    self.locks.unlock_all();
+                    if self.park_ready(busy) {
+                        return false;
+                    }
+                    return self.serve_key(db, key);
+                }
+            }
+            if !self.locks.holds(slot) && !self.locks.try_lock(slot) {
+                return self.serve_key(db, key);
+            }
+        }
+        self.locks.unlock_all();
+        true
+    }
+
+    fn park_ready(&self, slot: keyspace::Slot) -> bool {
+        self.locks.park(slot, Wake::Worker { worker: self.index, token: READY_TOKEN })
+    }
+
+    /// Runs a waiting command for its client.
+    fn serve_waiter(&mut self, waiter: &Arc<Waiter>) -> Served {
+        let route = self.routes[waiter.command as usize];
+        let args = waiter.args.as_args();
+        let Ok(slots) = super::single::slots_of(self, route.spec, args) else { return Served::No };
+        if !slots.iter().all(|slot| self.locks.holds(*slot)) {
+            // More slots than the ready key's: all of them anew, in order.
+            self.locks.unlock_all();
+            if let Err(busy) = self.locks.try_lock_all(&slots) {
+                return Served::Busy(busy);
+            }
+        }
+        let Some(handler) = route.handler else { return Served::No };
+        let started = ticks::now();
+        let mut reply = Reply::with_buffer(Vec::new(), if waiter.resp3 { Proto::Resp3 } else { Proto::Resp2 });
+        let (result, block) = {
+            let db = DbView::new(&mut self.locks, &mut self.events, waiter.db, self.now_ms, self.clock);
+            let mut ctx = Ctx { db, out: &mut reply, settings: &self.settings, may_block: true, block: None };
+            let result = handler(&mut ctx, args);
+            (result, ctx.block.take())
+        };
+        match result {
+            Ok(()) if block.is_some() => return Served::No,
+            Ok(()) => {}
+            Err(error) => {
+                reply.clear();
+                reply.error(error.0.as_bytes());
+                self.shared.note_error(&error.0);
+            }
+        }
+        let ticks = ticks::now().wrapping_sub(started);
+        let conn = ConnId::from_u64(waiter.token);
+        let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks };
+        self.shared.post(waiter.worker, message);
+        Served::Yes
+    }
+
+    /// A client of this worker was served: it gets its reply and goes on.
+    pub(crate) fn client_served(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: u64, reply: Vec<u8>, ticks: u64) {
+        let Some(session) = conns.state_mut(conn) else { return };
+        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter);
+        if !is_its {
+            return;
+        }
+        if let Some(blocked) = self.unblock(conn, session) {
+            let id = table_id(blocked.waiter.command);
+            self.stats.processed.add(1);
+            self.stats.note_call(id, ticks, self.ticks_rate);
+            self.forget_waiter(&blocked);
+        }
+        self.stats.bytes_out.add(reply.len() as u64);
+        let silent = session_is_silent(session);
+        if !silent {
+            conns.write_owned(conn, reply);
+        }
+        conns.resume(conn);
+    }
+
+    /// Takes the blocked state off a session. The waiter must have been claimed.
+    fn unblock(&mut self, conn: ConnId, session: &mut Session) -> Option<Blocked> {
+        let blocked = session.extra.as_mut()?.blocked.take()?;
+        session.state.remove(State::BLOCKED);
+        self.stats.blocked.set(self.stats.blocked.get().saturating_sub(1));
+        self.timers.cancel(conn);
+        Some(blocked)
+    }
+
+    /// Takes an ended waiter off its keys' queues where that costs nothing; elsewhere it is dropped when met.
+    fn forget_waiter(&mut self, blocked: &Blocked) {
+        blocked.waiter.finish();
+        let entered = self.locks.enter_if_outside();
+        for key in &blocked.keys {
+            let slot = self.locks.keyspace().slot(key);
+            if self.locks.try_lock(slot) {
+                let mut view = DbView::new(&mut self.locks, &mut self.events, blocked.waiter.db, self.now_ms, self.clock);
+                view.remove_waiter(key, blocked.waiter.id);
+                self.locks.unlock_all();
+            }
+        }
+        if entered {
+            self.locks.leave();
+        }
+    }
+
+    /// The client goes away: nobody is to serve it.
+    pub(crate) fn abandon_block(&mut self, session: &mut Session) {
+        let Some(blocked) = session.extra.as_mut().and_then(|extra| extra.blocked.take()) else { return };
+        self.stats.blocked.set(self.stats.blocked.get().saturating_sub(1));
+        if blocked.waiter.claim() {
+            self.forget_waiter(&blocked);
+        }
+    }
+
+    /// Ends a client's wait with its timeout reply (`None`) or an error text. False: it is being served.
+    pub(crate) fn end_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, error: Option<&str>) -> bool {
+        let Some(session) = conns.state_mut(conn) else { return false };
+        let Some(blocked) = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()) else { return false };
+        if !blocked.waiter.claim() {
+            return false;
+        }
+        let Some(blocked) = self.unblock(conn, session) else { return false };
+        let mut reply = Reply::with_buffer(Vec::new(), session.proto);
+        match error {
+            Some(text) => {
+                reply.error(text);
+                self.shared.note_error(text);
+            }
+            None if blocked.timeout_reply == TimeoutReply::NullArray => reply.null_array(),
+            None => reply.null(),
+        }
+        let silent = session_is_silent(session);
+        self.forget_waiter(&blocked);
+        self.later.push(Later::Resume(conn, if silent { Vec::new() } else { reply.take() }));
+        true
+    }
+
+    /// Ends the waits whose time is over. Returns when the next one is due.
+    pub(crate) fn fire_timers(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Option<Duration> {
+        while let Some(conn) = self.timers.pop_due(now) {
+            self.end_wait(conns, conn, None);
+        }
+        self.timers.next_in(now)
+    }
+}
+
+fn session_is_silent(session: &mut Session) -> bool {
+    let silent = session.state.has(State::REPLY_OFF) || session.state.has(State::REPLY_SKIP);
+    session.state.remove(State::REPLY_SKIP);
+    silent
+}
+
+fn table_id(index: u16) -> CommandId {
+    super::route::routes()[index as usize].spec.id
+}

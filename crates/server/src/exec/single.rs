@@ -1,0 +1,350 @@
+//! One command with all checks: what is not fit for the fast path.
+//!
+//! Order of the checks as in Redis: known command and arity, authentication, MULTI queueing, subscribed mode, memory,
+//! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
+//! server's own, in [`crate::session_commands`].
+
+use super::{Step, route};
+use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::session::{Session, State};
+use crate::session_commands;
+use crate::ticks;
+use crate::worker::{Finished, Worker};
+use commands::table::{self, CommandSpec, Flags, errors};
+use commands::{Block, CmdError, CommandId, Ctx};
+use keyspace::{DbView, Slot};
+use net::{ConnId, Conns};
+use resp::Args;
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+/// Slots of one command, ascending, each once.
+pub type Slots = SmallVec<[Slot; 8]>;
+
+/// Refused before authentication.
+const NO_AUTH: CmdError = CmdError::new("NOAUTH Authentication required.");
+
+/// Runs one request.
+pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Step {
+    worker.last_tick = ticks::now();
+    let before = worker.reply.len();
+    let step = match prepare(worker, session, args) {
+        Ok(Prepared::Run(spec)) => execute(worker, id, session, spec, args),
+        Ok(Prepared::Queued) => Step::Done,
+        Ok(Prepared::Wait(step)) => step,
+        Err(error) => {
+            worker.reply.error(error.0.as_bytes());
+            worker.stats.errors.add(1);
+            worker.shared.note_error(&error.0);
+            if let Some(multi) = session.multi_mut() {
+                multi.aborted = true;
+            }
+            Step::Done
+        }
+    };
+    finish_reply_mode(worker, session, before, step);
+    step
+}
+
+/// CLIENT REPLY OFF and SKIP: takes the reply back.
+fn finish_reply_mode(worker: &mut Worker, session: &mut Session, before: usize, step: Step) {
+    if step != Step::Done && step != Step::Close {
+        return;
+    }
+    if session.state.has(State::REPLY_OFF) || session.state.has(State::REPLY_SKIP) {
+        worker.reply.truncate(before);
+    }
+    session.state.remove(State::REPLY_SKIP);
+    if session.state.has(State::REPLY_SKIP_NEXT) {
+        session.state.remove(State::REPLY_SKIP_NEXT);
+        session.state.insert(State::REPLY_SKIP);
+    }
+}
+
+enum Prepared {
+    Run(&'static CommandSpec),
+    Queued,
+    Wait(Step),
+}
+
+/// All checks before a command may run.
+fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
+    let spec = resolve(worker, args)?;
+    let flags = spec.flags;
+    if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
+        worker.stats.commands[spec.id.index()].rejected.add(1);
+        return Err(NO_AUTH);
+    }
+    if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
+        let name = spec.name.replace('|', "|");
+        return Err(reject(
+            worker,
+            spec,
+            CmdError::text(format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+            )),
+        ));
+    }
+    if flags.contains(Flags::DENYOOM) && !worker.has_memory() {
+        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
+    }
+    if session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id) {
+        if flags.contains(Flags::NO_MULTI) {
+            return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
+        }
+        if let Some(multi) = session.multi_mut() {
+            let owned = args.to_owned_args();
+            multi.bytes = multi.bytes.saturating_add(owned.used_bytes());
+            multi.queued.push((spec.id, owned));
+        }
+        worker.reply.simple("QUEUED");
+        return Ok(Prepared::Queued);
+    }
+    if let Some(step) = worker.paused(session, spec) {
+        return Ok(Prepared::Wait(step));
+    }
+    Ok(Prepared::Run(spec))
+}
+
+fn reject(worker: &Worker, spec: &CommandSpec, error: CmdError) -> CmdError {
+    worker.stats.commands[spec.id.index()].rejected.add(1);
+    error
+}
+
+/// The row of a request, by name and arity.
+fn resolve(worker: &Worker, args: Args<'_>) -> Result<&'static CommandSpec, CmdError> {
+    let text = |bytes: Vec<u8>| CmdError::text(String::from_utf8_lossy(&bytes).into_owned());
+    let name = args.get(0).unwrap_or_default();
+    let Some(mut spec) = worker.lookup(name) else { return Err(text(errors::unknown_command(&args))) };
+    if spec.is_container() && args.len() > 1 {
+        match table::lookup_sub(spec, &args[1]) {
+            Some(sub) => spec = sub,
+            None => return Err(text(errors::unknown_subcommand(&args))),
+        }
+    }
+    if !table::arity_ok(spec, args.len()) {
+        return Err(reject(worker, spec, CmdError::text(errors::wrong_arity(spec))));
+    }
+    if worker.routes[spec.id.index()].handler.is_none() && !session_commands::is_served(spec.id) {
+        return Err(text(errors::unknown_command(&args)));
+    }
+    Ok(spec)
+}
+
+fn is_allowed_subscribed(id: CommandId) -> bool {
+    use CommandId as C;
+    matches!(
+        id,
+        C::Ping | C::Subscribe | C::Unsubscribe | C::Psubscribe | C::Punsubscribe | C::Ssubscribe | C::Sunsubscribe | C::Quit | C::Reset
+    )
+}
+
+/// Commands that act at once though a MULTI is open.
+fn runs_inside_multi(id: CommandId) -> bool {
+    use CommandId as C;
+    matches!(id, C::Exec | C::Discard | C::Multi | C::Watch | C::Quit | C::Reset)
+}
+
+/// Runs a command that passed all checks.
+fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Step {
+    worker.feed_monitors(session, spec, args);
+    session.last_command = Some(spec.id);
+    let before = worker.reply.len();
+    let result = if worker.routes[spec.id.index()].handler.is_some() {
+        run_on_keys(worker, id, session, spec, args)
+    } else {
+        session_commands::run(worker, id, session, spec, args)
+    };
+    let step = result.unwrap_or_else(|error| {
+        worker.answer_error(before, spec.id, &error);
+        Step::Done
+    });
+    match step {
+        Step::Done | Step::Close | Step::CloseNow => {
+            worker.note_call(session, spec.id, args);
+            worker.after_command();
+        }
+        Step::Busy(_) | Step::Retry | Step::Again => worker.reply.truncate(before),
+        Step::Parked => {}
+    }
+    step
+}
+
+/// The slots of a command's keys, ascending.
+///
+/// # Errors
+/// The arguments name no keys where there must be some.
+pub(crate) fn slots_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Result<Slots, CmdError> {
+    let mut slots = Slots::new();
+    if !spec.has_keys() {
+        return Ok(slots);
+    }
+    // Where the arguments are too broken to tell the keys, the function will say what is wrong without touching any.
+    if let Ok(keys) = table::keys::keys(spec, &args) {
+        for key in keys {
+            if let Some(bytes) = args.get(key.position as usize) {
+                slots.push(worker.locks.keyspace().slot(bytes));
+            }
+        }
+    }
+    slots.sort_unstable();
+    slots.dedup();
+    Ok(slots)
+}
+
+/// How often the keys that SORT's patterns name are asked for anew before the command is put off.
+pub(crate) const EXTRA_KEY_ROUNDS: usize = 8;
+
+/// Whether a command looks at keys that its arguments do not name: SORT with BY or GET patterns.
+pub(crate) fn names_other_keys(id: CommandId, args: Args<'_>) -> bool {
+    matches!(id, CommandId::Sort | CommandId::SortRo) && commands::sort::names_other_keys(args)
+}
+
+/// The slots such a command needs, if some of them are not held. To be asked again after locks were given back, as the
+/// keys depend on the elements of the source.
+pub(crate) fn missing_slots(ctx: &mut Ctx<'_>, args: Args<'_>, named: &[Slot]) -> Option<Slots> {
+    let keyspace = ctx.db.locks.keyspace().clone();
+    let mut all: Slots = named.iter().copied().collect();
+    all.extend(commands::sort::extra_keys(ctx, args).iter().map(|key| keyspace.slot(key)));
+    all.sort_unstable();
+    all.dedup();
+    (!all.iter().all(|slot| ctx.db.locks.holds(*slot))).then_some(all)
+}
+
+fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+    let mut slots = slots_of(worker, spec, args)?;
+    if let Err(busy) = worker.locks.try_lock_all(&slots) {
+        return Ok(Step::Busy(busy));
+    }
+    let route = worker.routes[spec.id.index()];
+    if let Some(cost) = route.cost {
+        let cost = worker.with_ctx(session, false, |ctx| cost(ctx, args));
+        if cost > INLINE_BUDGET {
+            worker.locks.unlock_all();
+            offload(worker, id, session, spec, args, &slots);
+            return Ok(Step::Parked);
+        }
+    }
+    if names_other_keys(spec.id, args) {
+        for _ in 0..EXTRA_KEY_ROUNDS {
+            let Some(all) = worker.with_ctx(session, false, |ctx| missing_slots(ctx, args, &slots)) else { break };
+            worker.locks.unlock_all();
+            slots = all;
+            if let Err(busy) = worker.locks.try_lock_all(&slots) {
+                return Ok(Step::Busy(busy));
+            }
+        }
+        if worker.with_ctx(session, false, |ctx| missing_slots(ctx, args, &slots)).is_some() {
+            worker.locks.unlock_all();
+            return Ok(Step::Retry);
+        }
+    }
+    let (result, block) = worker.call(session, spec.id, args, true);
+    if let (Ok(()), Some(block)) = (&result, block) {
+        worker.block_client(id, session, spec.id, args, &block);
+        worker.locks.unlock_all();
+        worker.after_command();
+        return Ok(Step::Parked);
+    }
+    worker.locks.unlock_all();
+    result.map(|()| Step::Done)
+}
+
+fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>, slots: &[Slot]) {
+    let job = Job {
+        worker: worker.index,
+        conn: id,
+        id: spec.id,
+        proto: session.proto,
+        work: Work::Command {
+            args: args.to_owned_args(),
+            db: session.db,
+            slots: slots.to_vec(),
+            settings: worker.settings.clone(),
+            clock: worker.clock,
+            no_touch: session.state.has(State::NO_TOUCH),
+            wanted: worker.events.wanted,
+        },
+    };
+    session.state.insert(State::OFFLOADED);
+    worker.shared.offload.submit(&worker.shared, job);
+}
+
+impl Worker {
+    /// A command context on the held slots.
+    pub(crate) fn with_ctx<R>(&mut self, session: &Session, may_block: bool, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
+        let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
+        db.no_touch = session.state.has(State::NO_TOUCH);
+        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block, block: None };
+        work(&mut ctx)
+    }
+
+    /// Runs the function of a command on the held slots. Its reply is written, or what it waits for is returned.
+    pub(crate) fn call(&mut self, session: &Session, id: CommandId, args: Args<'_>, may_block: bool) -> (Result<(), CmdError>, Option<Block>) {
+        let Some(handler) = route::of(self.routes, id).handler else { return (Ok(()), None) };
+        self.with_ctx(session, may_block, |ctx| {
+            let result = handler(ctx, args);
+            (result, ctx.block.take())
+        })
+    }
+
+    /// The row of a command name, by the names in force (`rename-command`).
+    pub(crate) fn lookup(&self, name: &[u8]) -> Option<&'static CommandSpec> {
+        self.shared.renamed(name).unwrap_or_else(|| table::lookup(name))
+    }
+
+    /// A long command has ended: its client gets the reply and goes on.
+    pub(crate) fn long_command_ended(&mut self, conns: &mut Conns<Worker>, finished: Finished) {
+        self.stats.processed.add(1);
+        self.stats.note_call(finished.id, finished.ticks, self.ticks_rate);
+        if let Some(error) = &finished.failed {
+            self.stats.errors.add(1);
+            self.stats.commands[finished.id.index()].failed.add(1);
+            self.shared.note_error(&error.0);
+        }
+        self.stats.bytes_out.add(finished.reply.len() as u64);
+        let events = finished.events;
+        self.events.notifications.extend(events.notifications);
+        self.events.ready.extend(events.ready);
+        self.events.dirty += events.dirty;
+        self.events.hits += events.hits;
+        self.events.misses += events.misses;
+        self.events.expired += events.expired;
+        self.after_command();
+        if let Some(session) = conns.state_mut(finished.conn) {
+            let silent = session.state.has(State::REPLY_OFF) || session.state.has(State::REPLY_SKIP);
+            session.state.remove(State::OFFLOADED);
+            session.state.remove(State::REPLY_SKIP);
+            if finished.ticks >= self.slow_ticks {
+                let spec = table::spec(finished.id);
+                let microseconds = ticks::to_microseconds(finished.ticks);
+                let name = [spec.name.as_bytes()];
+                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Args::from_slices(&name), microseconds);
+            }
+            if !silent {
+                conns.write_owned(finished.conn, finished.reply);
+            }
+            conns.resume(finished.conn);
+        }
+    }
+
+    /// Whether something about the whole server keeps commands from the fast path.
+    #[inline]
+    pub(crate) fn is_limited(&self) -> bool {
+        self.config.maxmemory > 0 || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms || self.shared.has_renames()
+    }
+
+    /// CLIENT PAUSE: what a command must wait for, if it must.
+    fn paused(&mut self, session: &Session, spec: &CommandSpec) -> Option<Step> {
+        let until_ms = self.shared.pause_until_ms.load(Ordering::Relaxed);
+        if until_ms <= self.now_ms {
+            return None;
+        }
+        let writes_only = self.shared.pause_writes_only.load(Ordering::Relaxed);
+        let is_pausable = !matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause)
+            && (!writes_only
+                || spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
+                || (spec.id == CommandId::Exec && crate::exec::transaction::writes(session)));
+        is_pausable.then_some(Step::Retry)
+    }
+}

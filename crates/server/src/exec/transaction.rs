@@ -1,0 +1,215 @@
+//! MULTI, EXEC, DISCARD, WATCH.
+//!
+//! EXEC locks the slots of all its commands and of all watched keys together, so what it does is one step for everyone
+//! else. With a command over the whole keyspace in it, it runs behind the closed gate.
+
+use super::{Step, single, whole};
+use crate::session::{Multi, Session, State, Watch};
+use crate::session_commands;
+use crate::ticks;
+use crate::worker::Worker;
+use commands::table::{self, CommandId, Flags};
+use commands::{CmdError, CmdResult};
+use keyspace::DbView;
+use net::ConnId;
+use resp::{Args, OwnedArgs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a session has queued commands that write (CLIENT PAUSE WRITE holds its EXEC back).
+pub(crate) fn writes(session: &Session) -> bool {
+    session.extra.as_ref().and_then(|extra| extra.multi.as_ref()).is_some_and(|multi| {
+        multi.queued.iter().any(|(id, _)| table::spec(*id).flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE)))
+    })
+}
+
+/// MULTI.
+pub(crate) fn multi(worker: &mut Worker, session: &mut Session) -> CmdResult {
+    if session.state.has(State::IN_MULTI) {
+        return Err(CmdError::new("ERR MULTI calls can not be nested"));
+    }
+    session.state.insert(State::IN_MULTI);
+    session.extra_mut().multi = Some(Multi::default());
+    worker.reply.ok();
+    Ok(())
+}
+
+/// DISCARD.
+pub(crate) fn discard(worker: &mut Worker, session: &mut Session) -> CmdResult {
+    if !session.state.has(State::IN_MULTI) {
+        return Err(CmdError::new("ERR DISCARD without MULTI"));
+    }
+    end_multi(session);
+    worker.unwatch_all(session);
+    worker.reply.ok();
+    Ok(())
+}
+
+fn end_multi(session: &mut Session) -> Option<Multi> {
+    session.state.remove(State::IN_MULTI);
+    session.extra.as_mut().and_then(|extra| extra.multi.take())
+}
+
+/// WATCH.
+pub(crate) fn watch(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    if session.state.has(State::IN_MULTI) {
+        return Err(CmdError::new("ERR WATCH inside MULTI is not allowed"));
+    }
+    let slots = single::slots_of(worker, table::spec(CommandId::Watch), args)?;
+    if let Err(busy) = worker.locks.try_lock_all(&slots) {
+        return Ok(Step::Busy(busy));
+    }
+    let db = session.db;
+    let extra = session.extra_mut();
+    let watch = extra.watch.get_or_insert_with(|| Watch { flag: Arc::new(AtomicBool::new(false)), keys: Vec::new() });
+    for key in args.slice(1).iter() {
+        if watch.keys.iter().any(|(other_db, other, _)| *other_db == db && other == key) {
+            continue;
+        }
+        let mut view = DbView::new(&mut worker.locks, &mut worker.events, db, worker.now_ms, worker.clock);
+        let was_over = view.is_expired_now(key);
+        view.watch(key, watch.flag.clone());
+        watch.keys.push((db, key.to_vec(), was_over));
+    }
+    worker.locks.unlock_all();
+    session.state.insert(State::WATCHING);
+    worker.reply.ok();
+    Ok(Step::Done)
+}
+
+/// EXEC.
+pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step, CmdError> {
+    if !session.state.has(State::IN_MULTI) {
+        return Err(CmdError::new("ERR EXEC without MULTI"));
+    }
+    let Some(multi) = session.multi_mut() else { return Err(CmdError::new("ERR EXEC without MULTI")) };
+    if multi.aborted {
+        end_multi(session);
+        worker.unwatch_all(session);
+        return Err(CmdError::new("EXECABORT Transaction discarded because of previous errors."));
+    }
+    let needs_clients = multi.queued.iter().any(|(id, _)| session_commands::needs_clients(*id));
+    if needs_clients && worker.client_lines.is_none() {
+        return Ok(session_commands::gather_clients(worker, id));
+    }
+    let needs_all =
+        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
+    let queued = std::mem::take(&mut multi.queued);
+    let ran = if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
+    if ran != Step::Done {
+        if let Some(multi) = session.multi_mut() {
+            multi.queued = queued;
+        }
+        return Ok(ran);
+    }
+    end_multi(session);
+    worker.unwatch_all(session);
+    Ok(if session.state.has(State::CLOSE_AFTER) { Step::Close } else { Step::Done })
+}
+
+fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {
+    let mut slots = single::Slots::new();
+    for (command, args) in queued {
+        if let Ok(of_command) = single::slots_of(worker, table::spec(*command), args.as_args()) {
+            slots.extend(of_command);
+        }
+    }
+    if let Some(watch) = session.extra.as_ref().and_then(|extra| extra.watch.as_ref()) {
+        slots.extend(watch.keys.iter().map(|(_, key, _)| worker.locks.keyspace().slot(key)));
+    }
+    slots.sort_unstable();
+    slots.dedup();
+    if let Err(busy) = worker.locks.try_lock_all(&slots) {
+        return Step::Busy(busy);
+    }
+    run_queue(worker, id, session, queued);
+    worker.locks.unlock_all();
+    Step::Done
+}
+
+fn exec_alone(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {
+    match worker.alone(|worker| run_queue(worker, id, session, queued)) {
+        Some(()) => Step::Done,
+        None => Step::Retry,
+    }
+}
+
+/// Runs the queued commands, all slots they need being ours.
+fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) {
+    if is_watch_broken(worker, session) {
+        worker.reply.null_array();
+        return;
+    }
+    worker.reply.array(queued.len());
+    for (command, args) in queued {
+        let spec = table::spec(*command);
+        let args = args.as_args();
+        let before = worker.reply.len();
+        worker.feed_monitors(session, spec, args);
+        session.last_command = Some(*command);
+        let result = if worker.routes[command.index()].handler.is_some() {
+            worker.call(session, *command, args, false).0
+        } else {
+            session_commands::run(worker, id, session, spec, args).map(|step| {
+                if matches!(step, Step::Close | Step::CloseNow) {
+                    session.state.insert(State::CLOSE_AFTER);
+                }
+            })
+        };
+        if let Err(error) = result {
+            worker.answer_error(before, *command, &error);
+        }
+        worker.note_call(session, *command, args);
+    }
+    // EXEC's own time is counted from here: its commands have had theirs.
+    worker.last_tick = ticks::now();
+}
+
+/// Whether a watched key changed or ended since WATCH. Its slots are held.
+fn is_watch_broken(worker: &mut Worker, session: &Session) -> bool {
+    let Some(watch) = session.extra.as_ref().and_then(|extra| extra.watch.as_ref()) else { return false };
+    if watch.flag.load(Ordering::Relaxed) {
+        return true;
+    }
+    watch.keys.iter().any(|(db, key, was_over)| {
+        // Redis: a key that ends by its expiry after WATCH counts as changed, one that was over already does not.
+        !was_over && DbView::new(&mut worker.locks, &mut worker.events, *db, worker.now_ms, worker.clock).is_expired_now(key)
+    })
+}
+
+impl Worker {
+    /// Ends all watches of a session. Takes the slots one by one, none may be held beyond those of the command.
+    pub(crate) fn unwatch_all(&mut self, session: &mut Session) {
+        let Some(watch) = session.extra.as_mut().and_then(|extra| extra.watch.take()) else { return };
+        session.state.remove(State::WATCHING);
+        let entered = self.locks.enter_if_outside();
+        let (now_ms, clock) = (self.now_ms, self.clock);
+        for (db, key, _) in &watch.keys {
+            let slot = self.locks.keyspace().slot(key);
+            let mut looks = 0_u32;
+            while !self.locks.try_lock(slot) {
+                // A long command may hold the slot. The flag of a dead watch harms nobody: it is dropped when the slot is
+                // next cleaned, so after a while we leave it.
+                looks += 1;
+                if looks > 1000 {
+                    break;
+                }
+            }
+            if self.locks.holds(slot) {
+                DbView::new(&mut self.locks, &mut self.events, *db, now_ms, clock).unwatch(key, &watch.flag);
+            }
+            self.locks.unlock_all();
+        }
+        if entered {
+            self.locks.leave();
+        }
+    }
+
+    /// Runs `work` with the whole keyspace to itself. `None`: the gate is busy, try again soon.
+    pub(crate) fn alone<R>(&mut self, work: impl FnOnce(&mut Worker) -> R) -> Option<R> {
+        let closed = self.locks.begin_alone()?;
+        let result = work(self);
+        self.locks.end_alone(closed);
+        Some(result)
+    }
+}

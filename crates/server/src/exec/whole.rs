@@ -1,0 +1,299 @@
+//! Commands over the whole keyspace: SCAN, KEYS, DBSIZE, RANDOMKEY, FLUSHALL, FLUSHDB, SWAPDB.
+//!
+//! Those that change everything at one instant run behind the closed gate. Those that read walk slot by slot, one lock
+//! at a time: KEYS on an offload thread when there is much to walk. Inside MULTI the gate is closed for all of them.
+
+use super::Step;
+use crate::offload::{Job, Work};
+use crate::session::{Session, State};
+use crate::worker::Worker;
+use commands::table::CommandId;
+use commands::{CmdError, options};
+use keyspace::eviction::AccessClock;
+use keyspace::slot::Db;
+use keyspace::{DbIndex, DbView, Events, LockSet, Slot};
+use net::ConnId;
+use resp::{Args, Reply};
+
+/// Keys that KEYS walks on the worker; more go to an offload thread.
+const INLINE_KEYS: u64 = 512;
+/// Slots that one SCAN call looks at before it returns, however few keys it found.
+const SCAN_SLOTS: usize = 2048;
+/// Bits of a cursor that hold the slot.
+const SLOT_BITS: u32 = 14;
+
+/// Whether a command works on the whole keyspace.
+pub(crate) fn handles(id: CommandId) -> bool {
+    use CommandId as C;
+    matches!(id, C::Scan | C::Keys | C::Randomkey | C::Flushall | C::Flushdb | C::Swapdb)
+}
+
+/// Runs one of them.
+pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, command: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
+    match command {
+        CommandId::Scan => scan(worker, session, args),
+        CommandId::Keys => keys(worker, id, session, args),
+        CommandId::Randomkey => random_key(worker, session),
+        CommandId::Flushall => flush(worker, None, args),
+        CommandId::Flushdb => flush(worker, Some(session.db), args),
+        CommandId::Swapdb => swap(worker, args),
+        _ => Ok(Step::Done),
+    }
+}
+
+// ---- SCAN --------------------------------------------------------------------------------------------------------
+
+/// Options of SCAN.
+struct ScanOptions<'a> {
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    kind: Option<Vec<u8>>,
+}
+
+fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
+    let mut options = ScanOptions { pattern: None, count: 10, kind: None };
+    let mut index = 2;
+    while let Some(word) = args.get(index) {
+        let value = args.get(index + 1);
+        match value {
+            Some(value) if options::is_word(word, "count") => {
+                let count = options::int(value)?;
+                options.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(commands::error::SYNTAX)?;
+            }
+            // Redis: a lone star matches everything, the empty key too, which the matcher would not say.
+            Some(value) if options::is_word(word, "match") => options.pattern = (value != b"*").then_some(value),
+            Some(value) if options::is_word(word, "type") => options.kind = Some(value.to_ascii_lowercase()),
+            _ => return Err(commands::error::SYNTAX),
+        }
+        index += 2;
+    }
+    Ok(options)
+}
+
+fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let cursor = args.get(1).and_then(resp::num::parse_u64).ok_or(CmdError::new("ERR invalid cursor"))?;
+    let options = scan_options(args)?;
+    let slots = worker.locks.keyspace().space().count();
+    #[allow(clippy::cast_possible_truncation)]
+    let mut slot = (cursor & ((1 << SLOT_BITS) - 1)) as usize;
+    let mut inner = cursor >> SLOT_BITS;
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut seen = 0;
+    let mut visited = 0;
+    while slot < slots && seen < options.count && visited < SCAN_SLOTS {
+        let held_before = worker.locks.held();
+        if !worker.locks.try_lock(Slot::new(slot)) {
+            if visited == 0 {
+                return Ok(Step::Busy(Slot::new(slot)));
+            }
+            break;
+        }
+        let mut view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
+        let (next, looked) = scan_slot(&mut view, Slot::new(slot), inner, options.count - seen, &options, &mut found);
+        if worker.locks.held() > held_before {
+            worker.locks.unlock_all();
+        }
+        seen += looked;
+        visited += 1;
+        inner = next;
+        if inner == 0 {
+            slot += 1;
+        }
+    }
+    let next = if slot >= slots { 0 } else { inner << SLOT_BITS | slot as u64 };
+    worker.reply.array(2);
+    worker.reply.bulk(next.to_string());
+    worker.reply.array(found.len());
+    for key in &found {
+        worker.reply.bulk(key);
+    }
+    Ok(Step::Done)
+}
+
+fn scan_slot(view: &mut DbView<'_>, slot: Slot, cursor: u64, count: usize, options: &ScanOptions<'_>, found: &mut Vec<Vec<u8>>) -> (u64, usize) {
+    let now_ms = view.now_ms();
+    let mut looked = 0;
+    let mut over: Vec<Vec<u8>> = Vec::new();
+    let next = match view.locks.slot(slot).db(view.index()) {
+        Some(db) if !db.is_empty() => db.table().scan(cursor, count, |entry| {
+            looked += 1;
+            if options.pattern.is_some_and(|pattern| !keyspace::glob::matches(pattern, entry.key(), false)) {
+                return;
+            }
+            if entry.expire_at_ms().is_some_and(|at_ms| at_ms <= now_ms) {
+                over.push(entry.key().to_vec());
+                return;
+            }
+            if options.kind.as_ref().is_some_and(|kind| kind != entry.value().type_name().as_bytes()) {
+                return;
+            }
+            found.push(entry.key().to_vec());
+        }),
+        _ => 0,
+    };
+    for key in over {
+        // Met and over: removed, as any other look at it would.
+        view.exists(&key);
+    }
+    (next, looked)
+}
+
+// ---- KEYS --------------------------------------------------------------------------------------------------------
+
+fn keys(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let pattern = args.get(1).unwrap_or_default().to_vec();
+    let db = session.db;
+    let (clock, now_ms) = (worker.clock, worker.now_ms);
+    let few = worker.shared.keyspace.counted(db).is_some_and(|(keys, _)| keys <= INLINE_KEYS);
+    if few || worker.locks.is_alone() {
+        let mut events = std::mem::take(&mut worker.events);
+        let walked = walk_keys(&mut worker.locks, &mut worker.reply, &mut events, &pattern, db, clock, now_ms, false);
+        worker.events = events;
+        if walked {
+            return Ok(Step::Done);
+        }
+    }
+    let work = Work::Walk(Box::new(move |locks, reply| {
+        let mut events = Events::default();
+        walk_keys(locks, reply, &mut events, &pattern, db, clock, now_ms, true);
+    }));
+    session.state.insert(State::OFFLOADED);
+    let job = Job { worker: worker.index, conn: id, id: CommandId::Keys, proto: session.proto, work };
+    worker.shared.offload.submit(&worker.shared, job);
+    Ok(Step::Parked)
+}
+
+/// Writes all keys that match. False: a slot was busy and the thread may not sleep; nothing is written.
+#[allow(clippy::too_many_arguments)]
+fn walk_keys(
+    locks: &mut LockSet,
+    reply: &mut Reply,
+    events: &mut Events,
+    pattern: &[u8],
+    db: DbIndex,
+    clock: AccessClock,
+    now_ms: i64,
+    may_sleep: bool,
+) -> bool {
+    let before = reply.len();
+    let header = reply.defer();
+    let mut count = 0;
+    let all = pattern == b"*";
+    for slot in locks.keyspace().clone().slots() {
+        let held_before = locks.held();
+        if may_sleep {
+            locks.lock_all(&[slot]);
+        } else if !locks.try_lock(slot) {
+            reply.truncate(before);
+            return false;
+        }
+        let view = DbView::new(locks, events, db, now_ms, clock);
+        if let Some(part) = view.locks.slot(slot).db(db) {
+            for entry in part.table().iter() {
+                let alive = entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms);
+                if alive && (all || keyspace::glob::matches(pattern, entry.key(), false)) {
+                    reply.bulk(entry.key());
+                    count += 1;
+                }
+            }
+        }
+        if locks.held() > held_before {
+            locks.unlock_all();
+        }
+    }
+    reply.finish_array(header, count);
+    true
+}
+
+// ---- RANDOMKEY ---------------------------------------------------------------------------------------------------
+
+/// Random slots that are tried before all are walked.
+const RANDOM_TRIES: usize = 256;
+
+fn random_key(worker: &mut Worker, session: &Session) -> Result<Step, CmdError> {
+    let slots = worker.locks.keyspace().space().count();
+    let mut rng = fastrand::Rng::new();
+    let start = rng.usize(..slots);
+    for step in 0..RANDOM_TRIES + slots {
+        let slot = if step < RANDOM_TRIES { Slot::new(rng.usize(..slots)) } else { Slot::new((start + step) % slots) };
+        let held_before = worker.locks.held();
+        if !worker.locks.try_lock(slot) {
+            continue;
+        }
+        let view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
+        let key = view.locks.slot(slot).db(session.db).and_then(|db| {
+            let live = |entry: &&keyspace::Entry| entry.expire_at_ms().is_none_or(|at_ms| at_ms > worker.now_ms);
+            let drawn = db.table().random(&mut rng).filter(live);
+            drawn.or_else(|| db.table().iter().find(live)).map(|entry| entry.key().to_vec())
+        });
+        if worker.locks.held() > held_before {
+            worker.locks.unlock_all();
+        }
+        if let Some(key) = key {
+            worker.reply.bulk(&key);
+            return Ok(Step::Done);
+        }
+    }
+    worker.reply.null();
+    Ok(Step::Done)
+}
+
+// ---- FLUSHALL, FLUSHDB, SWAPDB -----------------------------------------------------------------------------------
+
+fn flush(worker: &mut Worker, only: Option<DbIndex>, args: Args<'_>) -> Result<Step, CmdError> {
+    // SYNC and ASYNC are the same here: the keys are gone at once, their memory goes in the background.
+    let fine = match args.len() {
+        1 => true,
+        2 => options::is_word(&args[1], "sync") || options::is_word(&args[1], "async"),
+        _ => false,
+    };
+    if !fine {
+        return Err(commands::error::SYNTAX);
+    }
+    let emptied = if worker.locks.is_alone() { Some(empty(worker, only)) } else { worker.alone(|worker| empty(worker, only)) };
+    match emptied {
+        None => Ok(Step::Retry),
+        Some(()) => {
+            worker.reply.ok();
+            Ok(Step::Done)
+        }
+    }
+}
+
+/// Takes all keys out, behind the closed gate; their memory is freed in the background.
+fn empty(worker: &mut Worker, only: Option<DbIndex>) {
+    let mut garbage: Vec<Db> = Vec::new();
+    let mut gone = 0_u64;
+    for slot in worker.shared.keyspace.slots() {
+        gone += worker.locks.empty_slot(slot, only, worker.now_ms, &mut garbage);
+    }
+    worker.events.dirty += gone.max(1);
+    worker.shared.keyspace.reclaimer.free(garbage);
+}
+
+fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
+    let databases = worker.shared.keyspace.databases();
+    let number = |index: usize, error: &'static str| {
+        let argument = args.get(index).unwrap_or_default();
+        resp::num::parse_i64(argument).ok_or(CmdError::new(error))
+    };
+    let first = number(1, "ERR invalid first DB index")?;
+    let second = number(2, "ERR invalid second DB index")?;
+    let within = |number: i64| u32::try_from(number).ok().filter(|number| *number < databases).map(DbIndex).ok_or(commands::error::DB_OUT_OF_RANGE);
+    let (first, second) = (within(first)?, within(second)?);
+    if first != second {
+        let swapped = if worker.locks.is_alone() { Some(swap_all(worker, first, second)) } else { worker.alone(|worker| swap_all(worker, first, second)) };
+        if swapped.is_none() {
+            return Ok(Step::Retry);
+        }
+    }
+    worker.events.dirty += 1;
+    worker.reply.ok();
+    Ok(Step::Done)
+}
+
+fn swap_all(worker: &mut Worker, first: DbIndex, second: DbIndex) {
+    for slot in worker.shared.keyspace.slots() {
+        worker.locks.swap_slot_dbs(slot, first, second, worker.now_ms, &mut worker.events);
+    }
+}

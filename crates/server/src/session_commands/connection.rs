@@ -1,0 +1,163 @@
+//! AUTH, HELLO, PING, ECHO, SELECT, QUIT, RESET.
+
+use super::pubsub;
+use crate::exec::Step;
+use crate::session::{Session, State};
+use crate::worker::Worker;
+use commands::{CmdError, options};
+use keyspace::DbIndex;
+use net::ConnId;
+use resp::{Args, Proto};
+use sha2::{Digest, Sha256};
+
+/// The password or the user is wrong: which of them is not told.
+const WRONG_PASS: CmdError = CmdError::new("WRONGPASS invalid username-password pair or user is disabled.");
+
+/// Compares two secrets in a time that does not depend on where they differ.
+fn is_same_secret(given: &[u8], wanted: &[u8]) -> bool {
+    let (given, wanted) = (Sha256::digest(given), Sha256::digest(wanted));
+    let difference = given.iter().zip(wanted.iter()).fold(0_u8, |difference, (a, b)| difference | (a ^ b));
+    std::hint::black_box(difference) == 0
+}
+
+fn authenticate(worker: &mut Worker, session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), CmdError> {
+    let wanted = &worker.config.requirepass;
+    // Redis: without a password the default user takes any.
+    let right = is_same_secret(password, wanted) || wanted.is_empty();
+    if user == b"default" && right {
+        session.state.remove(State::UNAUTHENTICATED);
+        return Ok(());
+    }
+    worker.shared.acl_denied_auth.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    Err(WRONG_PASS)
+}
+
+/// AUTH.
+pub(crate) fn auth(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    match args.len() {
+        2 => {
+            if worker.config.requirepass.is_empty() {
+                return Err(CmdError::new(
+                    "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+                ));
+            }
+            authenticate(worker, session, b"default", &args[1])?;
+        }
+        3 => authenticate(worker, session, &args[1], &args[2])?,
+        _ => return Err(commands::error::SYNTAX),
+    }
+    worker.reply.ok();
+    Ok(Step::Done)
+}
+
+/// HELLO.
+pub(crate) fn hello(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let mut proto = session.proto;
+    let mut index = 1;
+    if let Some(version) = args.get(1) {
+        let number = resp::num::parse_i64(version).ok_or(CmdError::new("ERR Protocol version is not an integer or out of range"))?;
+        proto = match number {
+            2 => Proto::Resp2,
+            3 => Proto::Resp3,
+            _ => return Err(CmdError::new("NOPROTO unsupported protocol version")),
+        };
+        index = 2;
+    }
+    let mut name: Option<&[u8]> = None;
+    let mut credentials: Option<(&[u8], &[u8])> = None;
+    while let Some(word) = args.get(index) {
+        match (args.get(index + 1), args.get(index + 2)) {
+            (Some(user), Some(password)) if options::is_word(word, "auth") => {
+                credentials = Some((user, password));
+                index += 3;
+            }
+            (Some(value), _) if options::is_word(word, "setname") => {
+                super::client::check_name(value)?;
+                name = Some(value);
+                index += 2;
+            }
+            _ => return Err(CmdError::text(format!("ERR Syntax error in HELLO option '{}'", String::from_utf8_lossy(word)))),
+        }
+    }
+    if let Some((user, password)) = credentials {
+        authenticate(worker, session, user, password)?;
+    }
+    if session.state.has(State::UNAUTHENTICATED) {
+        return Err(CmdError::new(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        session.extra_mut().name = name.to_vec();
+    }
+    session.proto = proto;
+    worker.reply.set_proto(proto);
+    let reply = &mut worker.reply;
+    reply.map(7);
+    reply.bulk("server");
+    reply.bulk("redis");
+    reply.bulk("version");
+    reply.bulk(crate::process::REDIS_VERSION);
+    reply.bulk("proto");
+    reply.int(if proto == Proto::Resp3 { 3 } else { 2 });
+    reply.bulk("id");
+    reply.int(i64::try_from(session.id.0).unwrap_or(i64::MAX));
+    reply.bulk("mode");
+    reply.bulk("standalone");
+    reply.bulk("role");
+    reply.bulk("master");
+    reply.bulk("modules");
+    reply.empty_array();
+    Ok(Step::Done)
+}
+
+/// PING.
+pub(crate) fn ping(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
+    if args.len() > 2 {
+        return Err(CmdError::new("ERR wrong number of arguments for 'ping' command"));
+    }
+    if session.state.has(State::SUBSCRIBED) && session.proto == Proto::Resp2 {
+        worker.reply.array(2);
+        worker.reply.bulk("pong");
+        worker.reply.bulk(args.get(1).unwrap_or_default());
+    } else {
+        match args.get(1) {
+            Some(text) => worker.reply.bulk(text),
+            None => worker.reply.simple("PONG"),
+        }
+    }
+    Ok(Step::Done)
+}
+
+/// SELECT.
+pub(crate) fn select(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let number = resp::num::parse_i64(&args[1]).ok_or(commands::error::NOT_AN_INTEGER)?;
+    let databases = worker.shared.keyspace.databases();
+    let number = u32::try_from(number).ok().filter(|number| *number < databases).ok_or(commands::error::DB_OUT_OF_RANGE)?;
+    session.db = DbIndex(number);
+    worker.reply.ok();
+    Ok(Step::Done)
+}
+
+/// RESET.
+pub(crate) fn reset(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step, CmdError> {
+    worker.unwatch_all(session);
+    pubsub::drop_all(worker, id, session);
+    if session.state.has(State::MONITOR) {
+        worker.stop_monitoring(id);
+    }
+    let authenticated = worker.config.requirepass.is_empty();
+    session.state = State::default();
+    if !authenticated {
+        session.state.insert(State::UNAUTHENTICATED);
+    }
+    session.db = DbIndex(0);
+    session.proto = Proto::Resp2;
+    worker.reply.set_proto(Proto::Resp2);
+    if let Some(extra) = &mut session.extra {
+        extra.name.clear();
+        extra.multi = None;
+    }
+    worker.reply.simple("RESET");
+    Ok(Step::Done)
+}

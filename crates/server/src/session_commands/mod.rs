@@ -1,0 +1,119 @@
+//! Commands that belong to the session or the server: everything in the table without a function on keys.
+
+pub(crate) mod client;
+pub(crate) mod config;
+pub(crate) mod connection;
+pub(crate) mod debug;
+pub(crate) mod info;
+pub(crate) mod latency;
+pub(crate) mod memory;
+pub(crate) mod pubsub;
+pub(crate) mod server;
+pub(crate) mod slowlog;
+
+use crate::exec::{Step, transaction, whole};
+use crate::session::Session;
+use crate::worker::Worker;
+use commands::table::{self, CommandSpec};
+use commands::{CmdError, CommandId};
+use net::ConnId;
+use resp::Args;
+
+/// Whether the server runs this command of the table (beyond those with a function on keys).
+pub(crate) fn is_served(id: CommandId) -> bool {
+    use CommandId as C;
+    if whole::handles(id) {
+        return true;
+    }
+    match id {
+        C::Ping | C::Echo | C::Select | C::Quit | C::Auth | C::Hello | C::Reset => true,
+        C::Multi | C::Exec | C::Discard | C::Watch | C::Unwatch => true,
+        C::Subscribe | C::Unsubscribe | C::Psubscribe | C::Punsubscribe | C::Ssubscribe | C::Sunsubscribe => true,
+        C::Publish | C::Spublish | C::Pubsub => true,
+        _ => {
+            let name = table::spec(id).name;
+            let container = name.split('|').next().unwrap_or(name);
+            match container {
+                "pubsub" => true,
+                "client" => client::is_served(id),
+                "config" => config::is_served(id),
+                "slowlog" => slowlog::is_served(id),
+                "latency" => latency::is_served(id),
+                "memory" => memory::is_served(id),
+                "command" => true,
+                _ => server::is_served(id),
+            }
+        }
+    }
+}
+
+/// Whether a command works on the list of all clients, which is gathered from all workers first.
+pub(crate) fn needs_clients(id: CommandId) -> bool {
+    use CommandId as C;
+    matches!(id, C::ClientList | C::ClientKill | C::ClientUnblock)
+}
+
+/// Asks all workers for their clients; the connection is looked at again when all have answered.
+pub(crate) fn gather_clients(worker: &mut Worker, id: ConnId) -> Step {
+    client::gather(worker, id);
+    Step::Again
+}
+
+/// Runs one.
+pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+    use CommandId as C;
+    let command = spec.id;
+    if whole::handles(command) {
+        return whole::run(worker, id, session, command, args);
+    }
+    if needs_clients(command) && worker.client_lines.is_none() {
+        return Ok(gather_clients(worker, id));
+    }
+    match command {
+        C::Ping => connection::ping(worker, session, args),
+        C::Echo => {
+            worker.reply.bulk(&args[1]);
+            Ok(Step::Done)
+        }
+        C::Select => connection::select(worker, session, args),
+        C::Quit => {
+            worker.reply.ok();
+            Ok(Step::Close)
+        }
+        C::Auth => connection::auth(worker, session, args),
+        C::Hello => connection::hello(worker, session, args),
+        C::Reset => connection::reset(worker, id, session),
+        C::Multi => transaction::multi(worker, session).map(|()| Step::Done),
+        C::Exec => transaction::exec(worker, id, session),
+        C::Discard => transaction::discard(worker, session).map(|()| Step::Done),
+        C::Watch => transaction::watch(worker, session, args),
+        C::Unwatch => {
+            worker.unwatch_all(session);
+            worker.reply.ok();
+            Ok(Step::Done)
+        }
+        C::Subscribe | C::Psubscribe | C::Ssubscribe => pubsub::subscribe(worker, id, session, pubsub::kind_of(command), args),
+        C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args),
+        C::Publish => pubsub::publish(worker, id, session, false, args),
+        C::Spublish => pubsub::publish(worker, id, session, true, args),
+        C::PubsubChannels | C::PubsubNumsub | C::PubsubNumpat | C::PubsubShardchannels | C::PubsubShardnumsub => {
+            pubsub::introspect(worker, command, args)
+        }
+        _ => run_container(worker, id, session, spec, args),
+    }
+}
+
+fn run_container(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+    if spec.name.ends_with("|help") && table::help::write(spec.id, &args, &mut worker.reply) {
+        return Ok(Step::Done);
+    }
+    let container = spec.name.split('|').next().unwrap_or(spec.name);
+    match container {
+        "client" => client::run(worker, id, session, spec.id, args),
+        "config" => config::run(worker, id, session, spec.id, args),
+        "slowlog" => slowlog::run(worker, spec.id, args),
+        "latency" => latency::run(worker, spec.id, args),
+        "memory" => memory::run(worker, id, session, spec.id, args),
+        _ => server::run(worker, id, session, spec, args),
+    }
+}

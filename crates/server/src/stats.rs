@@ -1,0 +1,143 @@
+//! Counters of one worker, read by all: only the owner writes.
+
+use crate::ticks::Rate;
+use commands::CommandId;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows of the command table.
+pub const COMMANDS: usize = CommandId::COUNT;
+
+/// Powers of two of microseconds that the latency histograms tell apart.
+pub const LATENCY_BUCKETS: usize = 32;
+
+/// A counter with one writer.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds; only the owner may.
+    #[inline]
+    pub fn add(&self, delta: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(delta), Ordering::Relaxed);
+    }
+
+    /// Sets; only the owner may.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts of one command.
+#[derive(Default)]
+pub struct CommandStats {
+    /// Calls that ran.
+    pub calls: Counter,
+    /// Ticks they took.
+    pub ticks: Counter,
+    /// Calls refused before they ran.
+    pub rejected: Counter,
+    /// Calls that answered an error.
+    pub failed: Counter,
+    /// Calls by power of two of microseconds.
+    pub latency: [Counter; LATENCY_BUCKETS],
+}
+
+/// All counters of one worker.
+pub struct WorkerStats {
+    /// By command.
+    pub commands: Box<[CommandStats]>,
+    /// Commands run.
+    pub processed: Counter,
+    /// Connections accepted.
+    pub connections: Counter,
+    /// Connections refused.
+    pub rejected: Counter,
+    /// Clients now.
+    pub clients: Counter,
+    /// Bytes read.
+    pub bytes_in: Counter,
+    /// Bytes written.
+    pub bytes_out: Counter,
+    /// Error replies.
+    pub errors: Counter,
+    /// Reader look-ups that hit.
+    pub hits: Counter,
+    /// Reader look-ups that missed.
+    pub misses: Counter,
+    /// Keys expired.
+    pub expired: Counter,
+    /// Keys evicted.
+    pub evicted: Counter,
+    /// Changes of keys.
+    pub dirty: Counter,
+    /// Blocked clients now.
+    pub blocked: Counter,
+    /// Read events processed.
+    pub reads: Counter,
+    /// Write calls done.
+    pub writes: Counter,
+    /// Turns of the event loop.
+    pub turns: Counter,
+    /// Microseconds of the turns' work.
+    pub turn_us: Counter,
+    /// Clients cut for their output buffer.
+    pub output_limit_disconnections: Counter,
+    /// Clients cut for their query buffer.
+    pub query_limit_disconnections: Counter,
+    /// Panics caught while running commands.
+    pub panics: Counter,
+    /// Largest input kept for one client lately.
+    pub recent_max_input: Counter,
+    /// Largest output kept for one client lately.
+    pub recent_max_output: Counter,
+}
+
+impl Default for WorkerStats {
+    fn default() -> Self {
+        WorkerStats {
+            commands: (0..COMMANDS).map(|_| CommandStats::default()).collect(),
+            processed: Counter::default(),
+            connections: Counter::default(),
+            rejected: Counter::default(),
+            clients: Counter::default(),
+            bytes_in: Counter::default(),
+            bytes_out: Counter::default(),
+            errors: Counter::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            expired: Counter::default(),
+            evicted: Counter::default(),
+            dirty: Counter::default(),
+            blocked: Counter::default(),
+            reads: Counter::default(),
+            writes: Counter::default(),
+            turns: Counter::default(),
+            turn_us: Counter::default(),
+            output_limit_disconnections: Counter::default(),
+            query_limit_disconnections: Counter::default(),
+            panics: Counter::default(),
+            recent_max_input: Counter::default(),
+            recent_max_output: Counter::default(),
+        }
+    }
+}
+
+impl WorkerStats {
+    /// Notes a call of a command that took `ticks`.
+    #[inline]
+    pub fn note_call(&self, id: CommandId, ticks: u64, rate: Rate) {
+        let stats = &self.commands[id.index()];
+        stats.calls.add(1);
+        stats.ticks.add(ticks);
+        let microseconds = rate.microseconds(ticks);
+        let bucket = (64 - microseconds.leading_zeros() as usize).min(LATENCY_BUCKETS - 1);
+        stats.latency[bucket].add(1);
+    }
+}

@@ -1,0 +1,386 @@
+//! One worker: its event loop's service. Owns its connections from accept to close.
+//!
+//! Where to start reading: [`Worker::data`](net::Service::data), then [`crate::exec`].
+
+use crate::config::Config;
+use crate::exec::batch::Batch;
+use crate::pubsub::{Delivery, Kind, Subscriber};
+use crate::session::{ClientId, Session, State};
+use crate::shared::Shared;
+use crate::stats::WorkerStats;
+use crate::{exec, ticks};
+use commands::{CmdError, CommandId, Settings};
+use keyspace::eviction::AccessClock;
+use keyspace::{DbIndex, Events, LockSet};
+use net::{CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then, Timers};
+use resp::{Proto, Reply};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Work handed to a worker from elsewhere.
+pub enum Message {
+    /// A slot that a connection waited for became free (or it is worth another look).
+    Wake(u64),
+    /// A long command has ended.
+    Finished(Finished),
+    /// A blocked client was served by somebody else's command, or ended by it.
+    Served {
+        /// The connection.
+        conn: ConnId,
+        /// Its waiter's number: an old one is of no interest.
+        waiter: u64,
+        /// Its reply.
+        reply: Vec<u8>,
+        /// How long the command took.
+        ticks: u64,
+    },
+    /// A published message for some of this worker's clients.
+    Deliver(Delivery),
+    /// Bytes for one client (MONITOR).
+    Write(ConnId, Arc<[u8]>),
+    /// Something to do on this worker.
+    Call(Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>) + Send>),
+    /// End.
+    Stop,
+}
+
+/// What became of a long command.
+pub struct Finished {
+    /// The connection that waits.
+    pub conn: ConnId,
+    /// The command.
+    pub id: CommandId,
+    /// Its reply.
+    pub reply: Vec<u8>,
+    /// What it left behind.
+    pub events: Events,
+    /// How long it took.
+    pub ticks: u64,
+    /// Its error, if it answered one.
+    pub failed: Option<CmdError>,
+}
+
+/// The token by which a worker is woken to serve ready keys that it could not lock.
+pub const READY_TOKEN: u64 = u64::MAX;
+
+/// Something to be done with connections once the loop lends them.
+pub enum Later {
+    /// Write to a connection and let it go on.
+    Resume(ConnId, Vec<u8>),
+    /// Look at a connection's input again soon (the gate was busy).
+    Retry(ConnId),
+    /// Close a connection, its output flushed first if asked.
+    Close(ConnId, bool),
+    /// Deliver a message.
+    Deliver(Delivery),
+    /// Write bytes.
+    Write(ConnId, Vec<u8>),
+}
+
+/// See the module.
+pub struct Worker {
+    /// Its number.
+    pub index: u16,
+    /// What it shares with the others.
+    pub shared: Arc<Shared>,
+    /// Its counters.
+    pub stats: Arc<WorkerStats>,
+    /// The locks it holds.
+    pub locks: LockSet,
+    /// The reply being written.
+    pub reply: Reply,
+    /// What commands leave behind.
+    pub events: Events,
+    /// The configuration it follows.
+    pub config: Arc<Config>,
+    /// The part of it that commands follow.
+    pub settings: Settings,
+    pub(crate) routes: &'static [exec::route::Route],
+    pub(crate) batch: Batch,
+    pub(crate) later: Vec<Later>,
+    pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
+    pub(crate) timers: Timers<ConnId>,
+    pub(crate) monitors: Vec<ConnId>,
+    pub(crate) cron: crate::cron::Cron,
+    pub(crate) ticks_rate: ticks::Rate,
+    pub(crate) last_tick: u64,
+    pub(crate) slow_ticks: u64,
+    pub(crate) now_ms: i64,
+    pub(crate) now_s: u32,
+    pub(crate) clock: AccessClock,
+    pub(crate) client_lines: Option<Vec<crate::clients::ClientLine>>,
+}
+
+impl Worker {
+    /// A worker of a server.
+    pub fn new(index: u16, shared: Arc<Shared>) -> Worker {
+        let stats = shared.stats[index as usize].clone();
+        let config = shared.config.snapshot();
+        let mut worker = Worker {
+            index,
+            stats,
+            locks: LockSet::new(shared.keyspace.clone()),
+            reply: Reply::new(),
+            events: Events::default(),
+            settings: crate::settings::of(&config, &shared),
+            config,
+            routes: exec::route::routes(),
+            batch: Batch::default(),
+            later: Vec::new(),
+            ready: VecDeque::new(),
+            timers: Timers::new(),
+            monitors: Vec::new(),
+            cron: crate::cron::Cron::new(index),
+            ticks_rate: ticks::Rate::get(),
+            last_tick: 0,
+            slow_ticks: u64::MAX,
+            now_ms: crate::process::now_ms(),
+            now_s: 0,
+            clock: AccessClock::default(),
+            client_lines: None,
+            shared,
+        };
+        worker.adopt_config();
+        worker
+    }
+
+    /// Takes over a changed configuration.
+    pub fn adopt_config(&mut self) {
+        self.config = self.shared.config.snapshot();
+        self.settings = crate::settings::of(&self.config, &self.shared);
+        self.events.wanted = crate::settings::wanted_notifications(&self.config);
+        self.slow_ticks = match u64::try_from(self.config.slowlog_log_slower_than) {
+            Ok(microseconds) => microseconds.saturating_mul(ticks::per_microsecond()),
+            Err(_) => u64::MAX,
+        };
+        let threshold_ms = u64::try_from(self.config.latency_monitor_threshold).unwrap_or(0);
+        if threshold_ms > 0 {
+            self.slow_ticks = self.slow_ticks.min(threshold_ms.saturating_mul(1000 * ticks::per_microsecond()));
+        }
+    }
+
+    /// Takes the loop's time and a changed configuration over; once a turn or batch.
+    #[inline]
+    pub(crate) fn begin(&mut self, now_ms: i64) {
+        if self.shared.config.version() != self.config.version {
+            self.adopt_config();
+        }
+        self.now_ms = now_ms;
+        let lfu = self.settings.policy.is_lfu();
+        #[allow(clippy::cast_sign_loss)]
+        let (log_factor, decay) = (self.config.lfu_log_factor as u32, self.config.lfu_decay_time as u32);
+        self.clock = AccessClock::at(now_ms, lfu, log_factor, decay);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        {
+            self.now_s = (now_ms / 1000) as u32;
+        }
+    }
+
+    /// The place of a connection of this worker.
+    pub(crate) fn subscriber(&self, conn: ConnId) -> Subscriber {
+        Subscriber { worker: self.index, conn }
+    }
+
+    /// Adds this thread's counts to the shared counters.
+    #[inline]
+    pub(crate) fn flush_counts(&mut self) {
+        self.stats.hits.add(std::mem::take(&mut self.events.hits));
+        self.stats.misses.add(std::mem::take(&mut self.events.misses));
+        self.stats.expired.add(std::mem::take(&mut self.events.expired));
+        self.stats.evicted.add(std::mem::take(&mut self.events.evicted));
+        self.stats.dirty.add(std::mem::take(&mut self.events.dirty));
+    }
+
+    /// Publishes a message: own clients get it when the loop lends the connections, others by mailbox.
+    pub(crate) fn publish(&mut self, shard: bool, channel: &[u8], payload: &[u8]) -> usize {
+        let shared = self.shared.clone();
+        let later = &mut self.later;
+        let me = self.index;
+        shared.pubsub.publish(shard, channel, payload, |worker, delivery| {
+            if worker == me { later.push(Later::Deliver(delivery)) } else { shared.post(worker, Message::Deliver(delivery)) }
+        })
+    }
+
+    /// Writes messages to the client that is being served at once: those it publishes to itself.
+    pub(crate) fn deliver_to_self(&mut self, id: ConnId, session: &Session) {
+        for item in &mut self.later {
+            let Later::Deliver(delivery) = item else { continue };
+            if let Some(at) = delivery.conns.iter().position(|conn| *conn == id) {
+                delivery.conns.remove(at);
+                write_delivery(&mut self.reply, delivery);
+            }
+        }
+        debug_assert!(session.proto == Proto::Resp3);
+    }
+
+    fn deliver(&mut self, conns: &mut Conns<Worker>, delivery: &Delivery) {
+        let mut resp2: Option<Vec<u8>> = None;
+        let mut resp3: Option<Vec<u8>> = None;
+        for conn in &delivery.conns {
+            let Some(session) = conns.state_mut(*conn) else { continue };
+            let (proto, text) = match session.proto {
+                Proto::Resp2 => (Proto::Resp2, &mut resp2),
+                Proto::Resp3 => (Proto::Resp3, &mut resp3),
+            };
+            let bytes = text.get_or_insert_with(|| {
+                let mut reply = Reply::with_buffer(Vec::new(), proto);
+                write_delivery(&mut reply, delivery);
+                reply.take()
+            });
+            conns.write(*conn, bytes);
+            self.stats.bytes_out.add(bytes.len() as u64);
+        }
+    }
+
+    /// Does what waited for the connections.
+    fn run_later(&mut self, conns: &mut Conns<Worker>) -> bool {
+        let mut retry = false;
+        let mut round = 0;
+        while !self.later.is_empty() && round < 64 {
+            round += 1;
+            for item in std::mem::take(&mut self.later) {
+                match item {
+                    Later::Resume(conn, reply) => {
+                        conns.write_owned(conn, reply);
+                        conns.resume(conn);
+                    }
+                    Later::Retry(conn) => {
+                        retry = true;
+                        conns.resume(conn);
+                    }
+                    Later::Close(conn, flush) => conns.close(conn, flush),
+                    Later::Deliver(delivery) => self.deliver(conns, &delivery),
+                    Later::Write(conn, bytes) => {
+                        conns.write_owned(conn, bytes);
+                    }
+                }
+            }
+        }
+        retry
+    }
+
+    /// A connection whose client was disconnected: its registrations go.
+    fn forget(&mut self, id: ConnId, session: &mut Session) {
+        let subscriber = self.subscriber(id);
+        if session.state.has(State::MONITOR) {
+            self.monitors.retain(|other| *other != id);
+            self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
+        }
+        if session.extra.is_some() {
+            self.unwatch_all(session);
+            self.abandon_block(session);
+        }
+        if let Some(extra) = &mut session.extra {
+            for (kind, names) in
+                [(Kind::Channel, &mut extra.channels), (Kind::Pattern, &mut extra.patterns), (Kind::Shard, &mut extra.shard_channels)]
+            {
+                for name in names.drain(..) {
+                    self.shared.pubsub.unsubscribe(kind, &name, subscriber);
+                }
+            }
+        }
+    }
+}
+
+impl Service for Worker {
+    type State = Session;
+    type Message = Message;
+
+    fn accepted(&mut self, cx: &mut Context<Message>, _id: ConnId, peer: &Peer) -> Result<Session, Vec<u8>> {
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
+        self.stats.connections.add(1);
+        let clients = self.shared.clients.fetch_add(1, Ordering::SeqCst) + 1;
+        if let Err(refusal) = crate::clients::admit(self, peer, clients) {
+            self.shared.clients.fetch_sub(1, Ordering::SeqCst);
+            self.stats.rejected.add(1);
+            return Err(refusal);
+        }
+        self.stats.clients.add(1);
+        let id = ClientId(self.shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
+        let authenticated = self.config.requirepass.is_empty();
+        Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
+    }
+
+    fn data(&mut self, cx: &mut Context<Message>, id: ConnId, session: &mut Session, input: &[u8], out: &mut Vec<u8>) -> Flow {
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
+        self.stats.reads.add(1);
+        let empty = self.reply.swap_buffer(std::mem::take(out));
+        self.reply.set_proto(session.proto);
+        let before = self.reply.len();
+        let flow = exec::run_input(self, id, session, input);
+        self.stats.bytes_in.add(flow.consumed as u64);
+        self.stats.bytes_out.add((self.reply.len() - before) as u64);
+        *out = self.reply.swap_buffer(empty);
+        self.flush_counts();
+        flow
+    }
+
+    fn closed(&mut self, _cx: &mut Context<Message>, id: ConnId, mut session: Session, _why: CloseReason) {
+        self.forget(id, &mut session);
+        self.shared.clients.fetch_sub(1, Ordering::SeqCst);
+        self.stats.clients.set(self.stats.clients.get().saturating_sub(1));
+    }
+
+    fn message(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>, message: Message) {
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
+        match message {
+            Message::Wake(READY_TOKEN) => self.serve_ready(),
+            Message::Wake(token) => conns.resume(ConnId::from_u64(token)),
+            Message::Finished(finished) => self.long_command_ended(conns, finished),
+            Message::Served { conn, waiter, reply, ticks } => self.client_served(conns, conn, waiter, reply, ticks),
+            Message::Deliver(delivery) => self.deliver(conns, &delivery),
+            Message::Write(conn, bytes) => {
+                conns.write(conn, &bytes);
+            }
+            Message::Call(call) => call(self, conns),
+            Message::Stop => cx.stop(),
+        }
+        self.flush_counts();
+    }
+
+    fn turn(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>) -> Option<Duration> {
+        self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
+        self.stats.turns.add(1);
+        let next_cron = self.run_cron(conns, cx.now());
+        let next_timer = self.fire_timers(conns, cx.now());
+        let retry = self.run_later(conns);
+        self.flush_counts();
+        let wait = match next_timer {
+            Some(timer) => timer.min(next_cron),
+            None => next_cron,
+        };
+        Some(if retry { Duration::from_millis(1).min(wait) } else { wait })
+    }
+
+    fn output_pending(&mut self, _cx: &mut Context<Message>, id: ConnId, session: &mut Session, pending_bytes: usize) -> bool {
+        crate::clients::keep_with_output(self, id, session, pending_bytes)
+    }
+}
+
+/// Writes a published message as its subscribers read it.
+fn write_delivery(reply: &mut Reply, delivery: &Delivery) {
+    match (delivery.kind, &delivery.pattern) {
+        (Kind::Pattern, Some(pattern)) => {
+            reply.push(4);
+            reply.bulk("pmessage");
+            reply.bulk(pattern);
+        }
+        (Kind::Shard, _) => {
+            reply.push(3);
+            reply.bulk("smessage");
+        }
+        _ => {
+            reply.push(3);
+            reply.bulk("message");
+        }
+    }
+    reply.bulk(&delivery.channel);
+    reply.bulk(&delivery.payload);
+}
+
+/// What a batch tells the loop.
+pub(crate) fn flow(consumed: usize, then: Then) -> Flow {
+    Flow { consumed, then }
+}

@@ -1,0 +1,110 @@
+//! Where the peer is an older Redis than the one that Oxidis follows (7.2), its replies differ
+//! in these ways. Nothing else may differ. The list is empty against a Redis 7.2.
+
+use crate::Reply;
+
+use super::rules::same_doubles;
+
+/// One way in which Redis 7.0 answers otherwise than 7.2.
+#[derive(Debug)]
+pub struct Difference {
+    /// A short name, for the tester's summary.
+    pub name: &'static str,
+    /// What changed in 7.2.
+    pub reason: &'static str,
+    /// Whether a command with these replies (7.2's first) shows this difference.
+    pub applies: fn(&[Vec<u8>], &Reply, &Reply) -> bool,
+}
+
+/// All of them.
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        name: "set-listpack",
+        reason: "small sets with a member that is no integer are listpacks; 7.0 makes them hash tables",
+        applies: |args, new, old| {
+            is(args, 0, "OBJECT") && is(args, 1, "ENCODING") && new.text() == "listpack" && old.text() == "hashtable"
+        },
+    },
+    Difference {
+        name: "list-listpack",
+        reason: "lists that fit one node are listpacks; 7.0 makes every list a quicklist",
+        applies: |args, new, old| {
+            is(args, 0, "OBJECT") && is(args, 1, "ENCODING") && new.text() == "listpack" && old.text() == "quicklist"
+        },
+    },
+    Difference {
+        name: "size-hint",
+        reason: "a new set, hash or sorted set gets the encoding for as many members as the command names",
+        applies: |args, new, old| {
+            let (new, old) = (new.text(), old.text());
+            is(args, 0, "OBJECT")
+                && is(args, 1, "ENCODING")
+                && [
+                    ("skiplist", "listpack"),
+                    ("listpack", "intset"),
+                    ("hashtable", "intset"),
+                    ("hashtable", "listpack"),
+                ]
+                .contains(&(new.as_str(), old.as_str()))
+        },
+    },
+    Difference {
+        name: "wait-timeout",
+        reason: "WAIT refuses a timeout that does not fit the clock",
+        applies: |args, new, old| is(args, 0, "WAIT") && new.text() == "ERR timeout is out of range" && !old.is_error(),
+    },
+    Difference {
+        name: "zrank-withscore",
+        reason: "ZRANK and ZREVRANK take WITHSCORE, so a wrong third argument is a syntax error",
+        applies: |args, new, old| {
+            (is(args, 0, "ZRANK") || is(args, 0, "ZREVRANK"))
+                && args.len() == 4
+                && old.text().starts_with("ERR wrong number of arguments")
+                && (new.text() == "ERR syntax error" || is(args, 3, "WITHSCORE"))
+        },
+    },
+    Difference {
+        name: "getkeys-arity",
+        reason: "COMMAND GETKEYS takes a command without arguments and then says what is wrong with it",
+        applies: |args, new, old| {
+            is(args, 0, "COMMAND")
+                && args.len() == 3
+                && new.is_error()
+                && old.text().starts_with("ERR wrong number of arguments for 'command|")
+        },
+    },
+    Difference {
+        name: "lpos-rank",
+        reason: "LPOS refuses the one RANK that has no positive counterpart, before it looks further",
+        applies: |args, new, _| {
+            is(args, 0, "LPOS") && new.text().starts_with("ERR value is out of range, value must between")
+        },
+    },
+    Difference {
+        name: "digest-doubles",
+        reason: "DEBUG DIGEST takes in scores as they are written, so it changed with the digits of doubles",
+        applies: |args, _, _| is(args, 0, "DEBUG") && is(args, 1, "DIGEST"),
+    },
+    Difference {
+        name: "help-texts",
+        reason: "the lines of HELP name the subcommands and options of their version",
+        applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
+    },
+    Difference {
+        name: "double-digits",
+        reason: "doubles are written with the fewest digits that read back as the same number, and -0 as such",
+        applies: |args, new, old| {
+            let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+            (name.starts_with(b"Z") || name.starts_with(b"BZ") || name == b"DUMP") && same_doubles(new, old)
+        },
+    },
+];
+
+fn is(args: &[Vec<u8>], index: usize, word: &str) -> bool {
+    args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// The difference that explains these replies, if any does.
+pub fn explains(args: &[Vec<u8>], subject: &Reply, peer: &Reply) -> Option<&'static Difference> {
+    DIFFERENCES.iter().find(|difference| (difference.applies)(args, subject, peer))
+}

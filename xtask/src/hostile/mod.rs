@@ -1,0 +1,145 @@
+//! `cargo xtask hostile`: clients that are malformed, greedy or heavy, and what others feel.
+//!
+//! Each row is one test of the reliability scorecard, in a size for every day and in its full
+//! size. A row fails when the server ends, a limit is passed, or the *bystander*, a second client
+//! that asks 250 times a second all the while, waits too long.
+
+mod bystander;
+mod floods;
+mod frames;
+mod fuzz;
+mod heavy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+use lexopt::prelude::*;
+use testkit::{Launch, Server};
+
+use crate::steps::{Steps, Tally};
+
+const HELP: &str = "\
+usage: cargo xtask hostile [--row B2,C3] [--full] [--peer PATH] [--list]
+
+  --row A,B    only these rows
+  --full       the stated sizes (hours, in sum); without it a size for every day
+  --peer PATH  run against this redis-server instead of Oxidis: shows what the peer does
+  --list       print the rows
+
+The binary under test is $OXIDIS_BIN, else target/debug/oxidis. OXIDIS_SEED repeats a run.
+";
+
+/// How much of a row to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Seconds.
+    Small,
+    /// As the scorecard states it.
+    Full,
+}
+
+/// What a row needs.
+pub(crate) struct Context<'a> {
+    launch: &'a Launch,
+    size: Size,
+}
+
+impl Context<'_> {
+    fn server(&self, directives: &[&str]) -> Result<Server> {
+        Ok(self.launch.clone().args(directives).try_start()?)
+    }
+
+    fn pick<T>(&self, small: T, full: T) -> T {
+        match self.size {
+            Size::Small => small,
+            Size::Full => full,
+        }
+    }
+}
+
+/// A row of the scorecard: its name, what it does, and the test, which returns its figures.
+type Row = (&'static str, &'static str, fn(&Context<'_>) -> Result<String>);
+
+const ROWS: &[Row] = &[
+    ("B1", "malformed frames get Redis's exact replies", frames::run),
+    ("B2", "mutated pipelines over sockets", fuzz::frames),
+    ("B10", "patterns that take exponential time elsewhere", fuzz::patterns),
+    ("C2", "connections that announce gigabytes", floods::announced),
+    ("C3", "floods before authentication that never read", floods::unread),
+    ("C4", "large frames before authentication", floods::unauthenticated),
+    ("C5", "reconnects with protocol errors and TLS hellos", floods::churn),
+    ("C7", "buffers, idle time and clients' memory have limits", floods::limits),
+    ("C8", "maxmemory holds under each policy", heavy::policies),
+    ("C10", "one heavy client on one slot", heavy::heavy_client),
+];
+
+pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
+    let mut wanted: Vec<String> = Vec::new();
+    let mut size = Size::Small;
+    let mut launch = None;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("row") => {
+                wanted = parser.value()?.string()?.split(',').map(str::to_owned).collect();
+            }
+            Long("full") => size = Size::Full,
+            Long("peer") => {
+                launch = Some(Launch::program(&std::path::PathBuf::from(parser.value()?)));
+            }
+            Long("list") => {
+                for (name, about, _) in ROWS {
+                    println!("{name:<4} {about}");
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            Long("help") | Short('h') => {
+                print!("{HELP}");
+                return Ok(ExitCode::SUCCESS);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if let Some(unknown) = wanted.iter().find(|name| ROWS.iter().all(|row| row.0 != **name)) {
+        bail!("there is no row {unknown}: see --list");
+    }
+    let context = Context { launch: &launch.unwrap_or_else(Launch::oxidis), size };
+    let mut failed = 0;
+    for (name, about, run) in ROWS {
+        if !wanted.is_empty() && !wanted.iter().any(|row| row == name) {
+            continue;
+        }
+        match run(&context) {
+            Ok(figures) => println!("ok   {name:<4} {about}: {figures}"),
+            Err(problem) => {
+                failed += 1;
+                println!("FAIL {name:<4} {about}: {problem:#}");
+            }
+        }
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs all rows as steps of `cargo xtask test`.
+pub(crate) fn run_all(steps: &mut Steps, launch: &Launch, size: Size) {
+    let context = Context { launch, size };
+    for (name, about, run) in ROWS {
+        steps.step(&format!("hostile {name}: {about}"), || {
+            let output = run(&context)?;
+            Ok(Tally { passed: 1, failed: 0, output })
+        });
+    }
+}
+
+/// Fails when the server ended.
+fn ensure_alive(server: &mut Server) -> Result<()> {
+    if let Some(status) = server.exit_status() {
+        bail!("the server ended ({status}):\n{}", server.log());
+    }
+    let pong = server.client().run("PING");
+    ensure!(pong.text() == "PONG" || pong.text().starts_with("NOAUTH"), "PING is answered by {pong}");
+    Ok(())
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}

@@ -1,0 +1,225 @@
+//! `cargo xtask tidy`: what a reviewer would otherwise have to remember.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use lexopt::prelude::*;
+
+use crate::steps::root;
+
+const HELP: &str = "\
+usage: cargo xtask tidy
+
+Checks which crate depends on which, file sizes, banned words, where unsafe code may be and how
+much of it there is, and that each file says what it is for. The tables are in xtask/src/tidy.rs.
+";
+
+/// Which of our crates each of our crates may use. An arrow the other way is a design change:
+/// make it here first, with its reason in ARCHITECTURE.md.
+const EDGES: &[(&str, &[&str])] = &[
+    ("resp", &[]),
+    ("rdb", &["resp"]),
+    ("net", &[]),
+    ("keyspace", &["rdb", "resp"]),
+    ("commands", &["keyspace", "rdb", "resp"]),
+    ("server", &["commands", "keyspace", "net", "rdb", "resp"]),
+    ("benchmark", &["net", "resp"]),
+    ("cli", &["commands", "net", "resp"]),
+    ("oxidis", &["benchmark", "cli", "keyspace", "server"]),
+    ("testkit", &[]),
+    ("xtask", &["testkit"]),
+    ("end-to-end", &[]),
+];
+/// Crates that only tests may use.
+const DEV_ONLY: &[&str] = &["testkit"];
+
+/// Where `unsafe` may be written, by the start of the path, and for what.
+const UNSAFE_MODULES: &[(&str, &str)] = &[
+    ("crates/keyspace/src/", "entries in one allocation, the table's buckets, slot locks"),
+    ("crates/net/src/", "system calls without a safe face"),
+    ("crates/rdb/src/", "packed bytes"),
+    ("crates/rdb/tests/memory.rs", "a counting allocator"),
+    ("crates/keyspace/tests/", "a counting allocator"),
+    ("crates/server/src/", "allocator figures, signal handlers"),
+    ("crates/testkit/src/process.rs", "kill and sched_setaffinity"),
+    ("crates/oxidis/src/", "the global allocator"),
+];
+/// Lines within unsafe blocks: this many, or this share of all lines, whichever is more.
+const UNSAFE_LINES_MAX: usize = 300;
+const UNSAFE_PER_MILLE_MAX: usize = 5;
+
+/// Lines of a file: flagged past the first unless listed with a reason, refused past the second.
+const LINES_MAX: usize = 800;
+const LINES_LIMIT: usize = 1_000;
+const LONG_FILES: &[(&str, &str)] = &[];
+
+pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
+    if let Some(arg) = parser.next()? {
+        if arg != Long("help") && arg != Short('h') {
+            return Err(arg.unexpected().into());
+        }
+        print!("{HELP}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let problems = problems()?;
+    for problem in &problems {
+        println!("{problem}");
+    }
+    println!("{} problems", problems.len());
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Everything that is wrong, one line each.
+pub(crate) fn problems() -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    check_edges(&mut problems)?;
+    let mut files = Vec::new();
+    for directory in ["crates", "xtask", "tests"] {
+        collect(&root().join(directory), &mut files)?;
+    }
+    let (mut unsafe_lines, mut all_lines) = (0, 0);
+    for file in &files {
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let path = file.strip_prefix(root()).unwrap_or(file).display().to_string();
+        check_file(&path, &text, &mut problems);
+        let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+        let count = if is_test { 0 } else { count_unsafe_lines(&text) };
+        if count > 0 && !UNSAFE_MODULES.iter().any(|(start, _)| path.starts_with(start)) {
+            problems.push(format!("{path}: unsafe code outside the listed modules (UNSAFE_MODULES)"));
+        }
+        unsafe_lines += count;
+        all_lines += text.lines().count();
+    }
+    let limit = UNSAFE_LINES_MAX.max(all_lines * UNSAFE_PER_MILLE_MAX / 1_000);
+    if unsafe_lines > limit {
+        problems.push(format!("{unsafe_lines} lines of unsafe code, of {all_lines}: the limit is {limit}"));
+    }
+    Ok(problems)
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(())
+}
+
+fn check_edges(problems: &mut Vec<String>) -> Result<()> {
+    let mut manifests = vec![root().join("xtask/Cargo.toml"), root().join("tests/Cargo.toml")];
+    for entry in fs::read_dir(root().join("crates"))? {
+        manifests.push(entry?.path().join("Cargo.toml"));
+    }
+    for manifest in manifests.iter().filter(|manifest| manifest.is_file()) {
+        let text = fs::read_to_string(manifest)?;
+        let (mut section, mut name) = ("", "");
+        for line in text.lines() {
+            if line.starts_with('[') {
+                section = line.trim_matches(['[', ']']);
+            }
+            let Some((key, value)) = line.split_once(['.', ' ', '=']) else {
+                continue;
+            };
+            if section == "package" && key == "name" {
+                name = value.trim_matches(['=', ' ', '"']);
+            }
+            let is_ours = EDGES.iter().any(|(ours, _)| *ours == key);
+            let allowed = EDGES.iter().find(|(ours, _)| *ours == name).map(|(_, allowed)| *allowed);
+            match (section, allowed) {
+                (_, None) if section == "dependencies" => {
+                    problems.push(format!("{name}: a crate that EDGES in xtask/src/tidy.rs does not know"));
+                }
+                ("dependencies", Some(allowed)) if is_ours && !allowed.contains(&key) => {
+                    problems.push(format!("{name} may not depend on {key} (EDGES in xtask/src/tidy.rs)"));
+                }
+                ("dev-dependencies", Some(allowed))
+                    if is_ours && !allowed.contains(&key) && !DEV_ONLY.contains(&key) && name != "end-to-end" =>
+                {
+                    problems.push(format!("{name}: its tests may not depend on {key}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
+    let lines = text.lines().count();
+    let has_reason = LONG_FILES.iter().any(|(file, _)| *file == path);
+    if lines > LINES_LIMIT || (lines > LINES_MAX && !has_reason) {
+        problems.push(format!("{path}: {lines} lines: split it, or give a reason in LONG_FILES up to {LINES_LIMIT}"));
+    }
+    let needs_head = !path.ends_with("/tests.rs");
+    if needs_head && !text.starts_with("//!") && !text.starts_with("#!") {
+        problems.push(format!("{path}: say in a `//!` head what the file is for"));
+    }
+    // Written apart, so that this file does not hold them itself.
+    let banned = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("unimple", "mented!"),
+        concat!("to", "do!("),
+        concat!("dbg", "!("),
+        concat!("/wo", "rk/"),
+    ];
+    for (index, line) in text.lines().enumerate() {
+        for word in banned {
+            if line.contains(word) {
+                problems.push(format!("{path}:{}: {word}", index + 1));
+            }
+        }
+        if line.chars().count() > 160 && !line.contains("\"") {
+            problems.push(format!("{path}:{}: a line of {} characters", index + 1, line.chars().count()));
+        }
+    }
+}
+
+/// Lines from each `unsafe` keyword of code to the end of its block.
+fn count_unsafe_lines(text: &str) -> usize {
+    let (mut count, mut depth, mut inside) = (0, 0_i64, false);
+    for line in text.lines() {
+        let code = line.split("//").next().unwrap_or("");
+        let begins = code.contains("unsafe {") || code.contains("unsafe impl") || code.contains("unsafe fn");
+        if begins && !inside && !code.contains('"') {
+            inside = true;
+            depth = 0;
+        }
+        if inside {
+            count += 1;
+            let opened = i64::try_from(code.matches('{').count()).unwrap_or(0);
+            let closed = i64::try_from(code.matches('}').count()).unwrap_or(0);
+            depth += opened - closed;
+            inside = depth > 0;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_blocks_are_counted_to_their_end() {
+        let text = "fn a() {\n    // unsafe { no }\n    unsafe { one() };\n    unsafe {\n        two();\n    }\n}\n";
+        assert_eq!(count_unsafe_lines(text), 4);
+    }
+
+    #[test]
+    fn banned_words_and_missing_heads_are_found() {
+        let mut problems = Vec::new();
+        check_file("x.rs", concat!("fn a() {} // TO", "DO later\n"), &mut problems);
+        assert_eq!(problems.len(), 2);
+    }
+}
