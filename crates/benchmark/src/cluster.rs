@@ -56,7 +56,12 @@ impl Cluster {
         warnings: &mut String,
     ) -> Result<Cluster, Failure> {
         let (mut connection, server) = Connection::open(options, None)?;
-        let failed = || format!("Failed to fetch cluster configuration from {}\n", server.name);
+        let failed = || {
+            format!(
+                "Failed to fetch cluster configuration from {}\n",
+                server.name
+            )
+        };
         let text = match connection.ask(&["CLUSTER", "NODES"]) {
             Ok(Value::Error(text)) => {
                 let text = String::from_utf8_lossy(&text);
@@ -72,9 +77,15 @@ impl Cluster {
         let primaries = parse_nodes(&text, options, warnings)
             .map_err(|error| Failure(format!("{error}\n{}", failed())))?;
         if primaries.len() <= 1 {
-            return Err(Failure(format!("Invalid cluster: {} node(s).\n", primaries.len())));
+            return Err(Failure(format!(
+                "Invalid cluster: {} node(s).\n",
+                primaries.len()
+            )));
         }
-        out.push_str(&format!("Cluster has {} master nodes:\n\n", primaries.len()));
+        out.push_str(&format!(
+            "Cluster has {} master nodes:\n\n",
+            primaries.len()
+        ));
         let (mut servers, mut configs) = (Vec::new(), Vec::new());
         for (index, primary) in primaries.iter().enumerate() {
             let Primary { id, host, port, .. } = primary;
@@ -90,15 +101,26 @@ impl Cluster {
         }
         out.push('\n');
         let table = tag_table();
-        let sets = primaries.iter().map(|primary| tags_of(&table, &primary.slots)).collect();
+        let sets = primaries
+            .iter()
+            .map(|primary| tags_of(&table, &primary.slots))
+            .collect();
         let tags = Mutex::new(TagSets { version: 0, sets });
-        Ok(Cluster { primaries, servers, configs, tags })
+        Ok(Cluster {
+            primaries,
+            servers,
+            configs,
+            tags,
+        })
     }
 
     /// The tags of the primary at `index`, and their version.
     pub(crate) fn tags(&self, index: usize) -> (u64, Arc<[[u8; 3]]>) {
         let tags = self.lock();
-        (tags.version, tags.sets.get(index).cloned().unwrap_or_default())
+        (
+            tags.version,
+            tags.sets.get(index).cloned().unwrap_or_default(),
+        )
     }
 
     /// Fetches the slots anew unless somebody did since `version`. The error is for stderr.
@@ -110,10 +132,11 @@ impl Cluster {
         eprintln!("WARNING: Cluster slots configuration changed, fetching new one...");
         let first = self.primaries.first();
         let endpoint = first.map(|primary| (primary.host.as_str(), primary.port));
-        let (mut connection, _) = Connection::open(options, endpoint).map_err(|failure| failure.0)?;
-        let reply = connection.ask(&["CLUSTER", "SLOTS"]).map_err(|error| {
-            format!("Failed to update cluster slots configuration: {error}\n")
-        })?;
+        let (mut connection, _) =
+            Connection::open(options, endpoint).map_err(|failure| failure.0)?;
+        let reply = connection
+            .ask(&["CLUSTER", "SLOTS"])
+            .map_err(|error| format!("Failed to update cluster slots configuration: {error}\n"))?;
         if let Value::Error(text) = &reply {
             let text = String::from_utf8_lossy(text);
             return Err(format!(
@@ -136,7 +159,11 @@ impl Cluster {
 pub(crate) fn placement(client: usize, threads: usize, primaries: usize) -> (usize, usize) {
     let thread = client % threads.max(1);
     let primaries = primaries.max(1);
-    let primary = if threads < primaries { client % primaries } else { thread % primaries };
+    let primary = if threads < primaries {
+        client % primaries
+    } else {
+        thread % primaries
+    };
     (thread, primary)
 }
 
@@ -159,7 +186,10 @@ fn parse_nodes(
         }
         let (host, port) = node_address(address).unwrap_or((String::new(), 0));
         let (host, port) = if host.is_empty() && flags.contains("myself") {
-            (options.host.clone(), if port == 0 { options.port } else { port })
+            (
+                options.host.clone(),
+                if port == 0 { options.port } else { port },
+            )
         } else {
             (host, port)
         };
@@ -170,7 +200,12 @@ fn parse_nodes(
             ));
             continue;
         }
-        primaries.push(Primary { id: (*id).to_owned(), host, port, slots });
+        primaries.push(Primary {
+            id: (*id).to_owned(),
+            host,
+            port,
+            slots,
+        });
     }
     Ok(primaries)
 }
@@ -207,7 +242,10 @@ fn parse_slots(reply: &Value, primaries: &[Primary]) -> Result<Vec<Vec<u16>>, St
         };
         let node = node.as_elements().unwrap_or_default();
         let id = node.get(2).and_then(Value::as_bytes).unwrap_or_default();
-        let Some(index) = primaries.iter().position(|primary| primary.id.as_bytes() == id) else {
+        let Some(index) = primaries
+            .iter()
+            .position(|primary| primary.id.as_bytes() == id)
+        else {
             return Err(format!(
                 "Failed to update cluster slots configuration: could not find node with ID {} in \
                  current configuration.\n",
@@ -221,7 +259,10 @@ fn parse_slots(reply: &Value, primaries: &[Primary]) -> Result<Vec<Vec<u16>>, St
 }
 
 fn tags_of(table: &[[u8; 3]], slots: &[u16]) -> Arc<[[u8; 3]]> {
-    slots.iter().filter_map(|slot| table.get(usize::from(*slot)).copied()).collect()
+    slots
+        .iter()
+        .filter_map(|slot| table.get(usize::from(*slot)).copied())
+        .collect()
 }
 
 /// For every slot three letters or digits that hash to it.
@@ -250,7 +291,11 @@ fn tag_table() -> Vec<[u8; 3]> {
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
         })
     })
 }

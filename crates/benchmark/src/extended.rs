@@ -70,6 +70,12 @@ pub(crate) struct Extended {
     pub(crate) legacy_output: bool,
     /// Whether progress is shown.
     pub(crate) progress: Progress,
+    /// Whether the live view is drawn.
+    pub(crate) live: Live,
+    /// Address on which metrics are served.
+    pub(crate) prometheus: Option<String>,
+    /// Workload file.
+    pub(crate) script: Option<PathBuf>,
     /// Local addresses to connect from, in turn.
     pub(crate) source_addresses: Vec<std::net::IpAddr>,
     /// Further servers, `host:port`, used in turn.
@@ -109,6 +115,9 @@ impl Default for Extended {
             legacy_latency: false,
             legacy_output: false,
             progress: Progress::Compatible,
+            live: Live::Never,
+            prometheus: None,
+            script: None,
             source_addresses: Vec::new(),
             targets: Vec::new(),
             cpus: Vec::new(),
@@ -194,6 +203,17 @@ pub(crate) enum Progress {
     Never,
 }
 
+/// Whether the live view is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Live {
+    /// If stderr is a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// No.
+    Never,
+}
+
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -218,8 +238,14 @@ pub(crate) struct Definition {
 
 /// Kind of the option called `name`, if it is one of ours.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
-    let definition = DEFINITIONS.iter().find(|definition| definition.name == name)?;
-    Some(if definition.value.is_empty() { Kind::Flag } else { Kind::Value })
+    let definition = DEFINITIONS
+        .iter()
+        .find(|definition| definition.name == name)?;
+    Some(if definition.value.is_empty() {
+        Kind::Flag
+    } else {
+        Kind::Value
+    })
 }
 
 /// Takes over one option. The error is a sentence for stderr.
@@ -291,8 +317,10 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--output-file" => extended.output_file = Some(PathBuf::from(value)),
         "--hdr-log" => extended.hdr_log = Some(PathBuf::from(value)),
         "--percentiles" => {
-            let list: Option<Vec<f64>> =
-                value.split(',').map(|part| part.trim().parse().ok()).collect();
+            let list: Option<Vec<f64>> = value
+                .split(',')
+                .map(|part| part.trim().parse().ok())
+                .collect();
             let list = list.filter(|list| list.iter().all(|p| (0.0..=100.0).contains(p)));
             extended.percentiles = list.ok_or_else(|| wrong("numbers from 0 to 100"))?;
         }
@@ -322,8 +350,19 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
                 _ => return Err(wrong("always, tty or never")),
             };
         }
+        "--tui" => {
+            extended.live = match value {
+                "auto" => Live::Auto,
+                "yes" => Live::Always,
+                "no" => Live::Never,
+                _ => return Err(wrong("auto, yes or no")),
+            };
+        }
+        "--prometheus" => extended.prometheus = Some(value.to_owned()),
+        "--script" => extended.script = Some(PathBuf::from(value)),
         "--source-ip" => {
-            let list: Result<Vec<_>, _> = value.split(',').map(|part| part.trim().parse()).collect();
+            let list: Result<Vec<_>, _> =
+                value.split(',').map(|part| part.trim().parse()).collect();
             extended.source_addresses = list.map_err(|_| wrong("addresses of this machine"))?;
         }
         "--target" => {
@@ -332,7 +371,9 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
                     let host = host.trim_matches(['[', ']']).to_owned();
                     port.parse().ok().map(|port| (host, port))
                 });
-                extended.targets.push(target.ok_or_else(|| wrong("host:port,host:port"))?);
+                extended
+                    .targets
+                    .push(target.ok_or_else(|| wrong("host:port,host:port"))?);
             }
         }
         "--pin" => extended.cpus = cpus(value).ok_or_else(|| wrong("CPUs such as 0-3,6"))?,
@@ -393,10 +434,17 @@ fn sizes(text: &str) -> Option<Vec<usize>> {
             return None;
         }
         // Requests are prebuilt: a range is served by sizes spread evenly over it.
-        let steps = (high - low).min(SIZE_STEPS - 1).max(1);
-        return Some((0..=steps).map(|step| low + (high - low) * step / steps).collect());
+        let steps = (high - low).clamp(1, SIZE_STEPS - 1);
+        return Some(
+            (0..=steps)
+                .map(|step| low + (high - low) * step / steps)
+                .collect(),
+        );
     }
-    let list: Option<Vec<usize>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
+    let list: Option<Vec<usize>> = text
+        .split(',')
+        .map(|part| part.trim().parse().ok())
+        .collect();
     list.filter(|list| !list.is_empty() && list.iter().all(|size| (1..=SIZE_MAX).contains(size)))
 }
 
@@ -409,7 +457,9 @@ fn value_kind(text: &str) -> Option<ValueKind> {
                 || share.parse().ok(),
                 |percent| percent.parse::<f64>().ok().map(|percent| percent / 100.0),
             )?;
-            (0.0..=1.0).contains(&share).then_some(ValueKind::Compressible(share))
+            (0.0..=1.0)
+                .contains(&share)
+                .then_some(ValueKind::Compressible(share))
         }
         _ => None,
     }
@@ -457,6 +507,7 @@ definitions! {
         "--rate-steps" "LIST" "Run at each of these rates, e.g. 10k,20k,50k."
         "--find-max" "SLO" "Search the highest rate that meets e.g. 'p99<2ms,err<0.1%'."
         "--per-client" "N" "Each client sends N requests; the total is -c times N."
+        "--script" "FILE" "Workload file: phases with options of their own (TOML)."
         "--timeout" "TIME" "Count a request as failed after this time and reconnect."
     }
     "keys" {
@@ -480,6 +531,8 @@ definitions! {
         "--percentiles" "LIST" "Percentiles of the json, csv-ext and md reports."
         "--timeline" "TIME" "Add a row per interval to the json report."
         "--hdr-log" "FILE" "Write an HdrHistogram log, one tagged line per test."
+        "--tui" "WHEN" "Live view on the terminal: auto, yes or no (default)."
+        "--prometheus" "ADDRESS" "Serve metrics there (a bare port: on loopback)."
         "--progress" "WHEN" "always (default, on stdout), tty (on stderr) or never."
         "--assert" "COND" "Exit 3 unless e.g. 'p99<2ms', 'tps>50000', 'errors==0'."
         "--baseline" "FILE" "Compare with an earlier json report; exit 3 if worse."
@@ -527,22 +580,36 @@ mod tests {
         apply(&mut extended, "--pin", "0-2,5").unwrap();
         assert_eq!(extended.cpus, [0, 1, 2, 5]);
         apply(&mut extended, "--target", "a:1,[::1]:2").unwrap();
-        assert_eq!(extended.targets, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
+        assert_eq!(
+            extended.targets,
+            [("a".to_owned(), 1), ("::1".to_owned(), 2)]
+        );
     }
 
     #[test]
     fn mistakes_name_option_and_value() {
         let mut extended = Extended::default();
-        for (name, value) in [("--rate", "x"), ("--keys", "y"), ("--size", "9-1"), ("--warmup", "")] {
+        for (name, value) in [
+            ("--rate", "x"),
+            ("--keys", "y"),
+            ("--size", "9-1"),
+            ("--warmup", ""),
+        ] {
             let error = apply(&mut extended, name, value).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
-        assert_eq!(apply(&mut extended, "--rdma", ""), Err("--rdma is not supported".to_owned()));
+        assert_eq!(
+            apply(&mut extended, "--rdma", ""),
+            Err("--rdma is not supported".to_owned())
+        );
     }
 
     #[test]
     fn every_definition_is_applied() {
-        for definition in DEFINITIONS.iter().filter(|d| !d.help.starts_with("Not supported")) {
+        for definition in DEFINITIONS
+            .iter()
+            .filter(|d| !d.help.starts_with("Not supported"))
+        {
             let result = apply(&mut Extended::default(), definition.name, "\u{0}");
             if let Err(error) = result {
                 assert!(!error.ends_with("is not supported"), "{error}");

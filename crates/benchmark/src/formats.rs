@@ -74,7 +74,10 @@ impl Report {
             match parsed {
                 Ok(json) => Some(json),
                 Err(error) => {
-                    eprintln!("WARNING: cannot read the baseline {}: {error}", path.display());
+                    eprintln!(
+                        "WARNING: cannot read the baseline {}: {error}",
+                        path.display()
+                    );
                     None
                 }
             }
@@ -144,7 +147,11 @@ impl Report {
     }
 
     /// What is worse than in the baseline by more than is allowed.
-    pub(crate) fn worse_than_baseline(&self, session: &Session, outcome: &Outcome) -> Option<String> {
+    pub(crate) fn worse_than_baseline(
+        &self,
+        session: &Session,
+        outcome: &Outcome,
+    ) -> Option<String> {
         let tests = self.baseline.as_ref()?.get("tests")?.as_array()?;
         let before = tests
             .iter()
@@ -152,7 +159,10 @@ impl Report {
         let allowed = session.options.extended.max_regress_percent / 100.0;
         let tps = before.get("tps")?.as_f64()?;
         if outcome.rate() < tps * (1.0 - allowed) {
-            return Some(format!("{:.0} requests per second, {tps:.0} before", outcome.rate()));
+            return Some(format!(
+                "{:.0} requests per second, {tps:.0} before",
+                outcome.rate()
+            ));
         }
         let p99 = before.get("service")?.get("p99")?.as_f64()?;
         let now = milliseconds(latency::value_at_percent(&outcome.service, 99.0));
@@ -162,12 +172,18 @@ impl Report {
 
 /// Lines after the text report of an open-loop test: both views of the latency.
 pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
-    let Some(response) = &outcome.response else { return String::new() };
+    let Some(response) = &outcome.response else {
+        return String::new();
+    };
     let mut out = String::from(
         "  open loop (msec):       avg       p50       p90       p99     p99.9       max\n",
     );
     for (name, histogram) in [("response", response), ("service", &outcome.service)] {
-        let _ = write!(out, "    {name:<14}{:>9.3}", latency::mean_us(histogram) / 1000.0);
+        let _ = write!(
+            out,
+            "    {name:<14}{:>9.3}",
+            latency::mean_us(histogram) / 1000.0
+        );
         for percent in [50.0, 90.0, 99.0, 99.9, 100.0] {
             let value = milliseconds(latency::value_at_percent(histogram, percent));
             let _ = write!(out, " {value:>9.3}");
@@ -199,28 +215,23 @@ pub(crate) fn notes(outcome: &Outcome) -> String {
             let _ = writeln!(out, "  {class}: {} (first: {})", entry.count, entry.first);
         }
     }
-    match &outcome.lateness {
-        Some(lateness) => {
-            let late = milliseconds(latency::value_at_percent(lateness, 99.0));
-            let waited = outcome.backlog + outcome.dropped > 0;
-            if late > LATENESS_LIMIT_MS && !waited && outcome.generator_limited() {
-                let _ = writeln!(
-                    out,
-                    "NOTE: the load generator was the limit: it sent {late:.1} ms late (p99); use \
-                     more --threads or another machine."
-                );
+    if outcome.generator_limited() {
+        let why = match &outcome.lateness {
+            Some(lateness) => {
+                let late = milliseconds(latency::value_at_percent(lateness, 99.0));
+                format!("requests left {late:.1} ms late (p99) though connections were free")
             }
-        }
-        None if outcome.generator_limited() => {
-            let _ = writeln!(
-                out,
-                "NOTE: the load generator was the limit in {}: its busiest thread had no time left \
-                 ({:.0}% of the test); use more --threads or another machine.",
-                outcome.title,
+            None => format!(
+                "its busiest thread had no time left ({:.0}% of the test)",
                 (outcome.busiest_thread * 100.0).min(100.0)
-            );
-        }
-        None => {}
+            ),
+        };
+        let _ = writeln!(
+            out,
+            "NOTE: the load generator was the limit in {}: {why}; use more --threads or another \
+             machine.",
+            outcome.title
+        );
     }
     out
 }
@@ -261,24 +272,55 @@ fn csv_row(session: &Session, outcome: &Outcome) -> String {
         format!("{:.3}", service.stdev() / 1000.0),
         outcome.bytes_received.to_string(),
         outcome.bytes_sent.to_string(),
-        outcome.response.as_ref().map_or_else(String::new, |response| {
-            format!("{:.3}", milliseconds(latency::value_at_percent(response, 99.0)))
-        }),
+        outcome
+            .response
+            .as_ref()
+            .map_or_else(String::new, |response| {
+                format!(
+                    "{:.3}",
+                    milliseconds(latency::value_at_percent(response, 99.0))
+                )
+            }),
     ];
-    fields.extend(options.extended.percentiles.iter().map(|p| format!("{:.3}", at(*p))));
-    let fields: Vec<String> =
-        fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
+    fields.extend(
+        options
+            .extended
+            .percentiles
+            .iter()
+            .map(|p| format!("{:.3}", at(*p))),
+    );
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|field| format!("\"{}\"", field.replace('"', "\"\"")))
+        .collect();
     format!("{}\n", fields.join(","))
 }
 
 fn markdown_header(options: &Options) -> String {
-    let mut heads =
-        vec!["test".to_owned(), "requests".to_owned(), "time (s)".to_owned(), "TPS".to_owned()];
+    let mut heads = vec![
+        "test".to_owned(),
+        "requests".to_owned(),
+        "time (s)".to_owned(),
+        "TPS".to_owned(),
+    ];
     heads.push("avg (ms)".to_owned());
-    heads.extend(options.extended.percentiles.iter().map(|percent| format!("p{percent}")));
-    heads.extend(["max".to_owned(), "errors".to_owned(), "generator CPU".to_owned()]);
-    let rule: Vec<&str> =
-        heads.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
+    heads.extend(
+        options
+            .extended
+            .percentiles
+            .iter()
+            .map(|percent| format!("p{percent}")),
+    );
+    heads.extend([
+        "max".to_owned(),
+        "errors".to_owned(),
+        "generator CPU".to_owned(),
+    ]);
+    let rule: Vec<&str> = heads
+        .iter()
+        .enumerate()
+        .map(|(at, _)| if at == 0 { "---" } else { "---:" })
+        .collect();
     format!("| {} |\n|{}|\n", heads.join(" | "), rule.join("|"))
 }
 
@@ -291,14 +333,12 @@ fn markdown_row(session: &Session, outcome: &Outcome) -> String {
         format!("{:.0}", outcome.rate()),
         format!("{:.3}", latency::mean_us(latency) / 1000.0),
     ];
-    cells.extend(
-        session
-            .options
-            .extended
-            .percentiles
-            .iter()
-            .map(|p| format!("{:.3}", milliseconds(latency::value_at_percent(latency, *p)))),
-    );
+    cells.extend(session.options.extended.percentiles.iter().map(|p| {
+        format!(
+            "{:.3}",
+            milliseconds(latency::value_at_percent(latency, *p))
+        )
+    }));
     cells.push(format!("{:.3}", milliseconds(latency.max())));
     cells.push(outcome.errors.total().to_string());
     cells.push(format!("{:.0}%", outcome.busiest_thread * 100.0));
@@ -312,22 +352,26 @@ fn hide_passwords(arguments: &[OsString]) -> Vec<String> {
     for argument in arguments {
         let text = argument.to_string_lossy().into_owned();
         let is_secret = previous == "-a" || (previous == "-u" && text.contains('@'));
-        hidden.push(if is_secret { "…".to_owned() } else { text.clone() });
+        hidden.push(if is_secret {
+            "…".to_owned()
+        } else {
+            text.clone()
+        });
         previous = text;
     }
     hidden
 }
 
 fn unix_seconds(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    time.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn milliseconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1000.0
 }
-
-const LATENESS_LIMIT_MS: f64 = 1.0;
 
 const INFO_FIELDS: &[&str] = &[
     "redis_version",

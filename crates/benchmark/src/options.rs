@@ -87,12 +87,16 @@ impl Options {
     /// The local address to connect from for connections to the server at this index.
     pub(crate) fn source(&self, index: u32) -> Option<std::net::IpAddr> {
         let addresses = &self.extended.source_addresses;
-        addresses.get((index as usize).checked_rem(addresses.len())?).copied()
+        addresses
+            .get((index as usize).checked_rem(addresses.len())?)
+            .copied()
     }
 
     /// Whether the test called `name` is to be run.
     pub(crate) fn test_is_selected(&self, name: &str) -> bool {
-        self.tests.as_ref().is_none_or(|tests| tests.contains(&format!(",{name},")))
+        self.tests
+            .as_ref()
+            .is_none_or(|tests| tests.contains(&format!(",{name},")))
     }
 }
 
@@ -147,9 +151,16 @@ pub(crate) enum Parsed {
 
 /// Reads the arguments (without the program's own name).
 pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
-    let words: Vec<Vec<u8>> =
-        arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
-    let mut parser = Parser { words, next: 0, options: Options::default(), warnings: Vec::new() };
+    let words: Vec<Vec<u8>> = arguments
+        .iter()
+        .map(|word| word.as_encoded_bytes().to_vec())
+        .collect();
+    let mut parser = Parser {
+        words,
+        next: 0,
+        options: Options::default(),
+        warnings: Vec::new(),
+    };
     match parser.run() {
         Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
         Err(stop) => stop,
@@ -272,7 +283,9 @@ impl Parser {
     }
 
     fn beyond(&mut self, name: &str) -> Result<bool, Parsed> {
-        let Some(kind) = extended::kind(name) else { return Ok(false) };
+        let Some(kind) = extended::kind(name) else {
+            return Ok(false);
+        };
         let value = match kind {
             extended::Kind::Flag => String::new(),
             extended::Kind::Value => text(&self.value(name)?),
@@ -327,16 +340,22 @@ pub(crate) fn atoi(word: &[u8]) -> i64 {
         Some((b'+', rest)) => (false, rest),
         _ => (false, word),
     };
-    let magnitude = digits
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .fold(0_i64, |sum, byte| sum.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
+    let magnitude =
+        digits
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .fold(0_i64, |sum, byte| {
+                sum.saturating_mul(10)
+                    .saturating_add(i64::from(byte - b'0'))
+            });
     if negative { -magnitude } else { magnitude }
 }
 
 /// Reads `250ms`, `10s`, `5m`, `1h` or a bare number of seconds.
 pub(crate) fn duration(value: &str) -> Option<Duration> {
-    let split = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
+    let split = value
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(value.len());
     let (number, unit) = value.split_at(split);
     let number: f64 = number.parse().ok()?;
     let seconds = match unit {

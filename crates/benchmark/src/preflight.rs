@@ -65,9 +65,15 @@ impl Connection {
             (None, None) => connect_tcp(&options.host, options.port),
         };
         let (stream, address) = opened.map_err(|error| {
-            Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error)))
+            Failure(format!(
+                "Could not connect to Redis at {name}: {}\n",
+                reason(&error)
+            ))
         })?;
-        let mut connection = Connection { stream, input: Vec::new() };
+        let mut connection = Connection {
+            stream,
+            input: Vec::new(),
+        };
         if let Some(password) = &options.password {
             let mut words: Vec<&[u8]> = vec![b"AUTH"];
             words.extend(options.user.as_deref());
@@ -75,11 +81,15 @@ impl Connection {
             match connection.ask(&words) {
                 Ok(Value::Error(text)) => {
                     let text = String::from_utf8_lossy(&text);
-                    return Err(Failure(format!("Node {name} replied with error:\n{text}\n")));
+                    return Err(Failure(format!(
+                        "Node {name} replied with error:\n{text}\n"
+                    )));
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    return Err(Failure(format!("ERROR: failed to fetch reply from {name}\n")));
+                    return Err(Failure(format!(
+                        "ERROR: failed to fetch reply from {name}\n"
+                    )));
                 }
             }
         }
@@ -123,7 +133,9 @@ impl Connection {
                 Ok(Value::Error(text)) if text.starts_with(b"NOAUTH") => {
                     let text = String::from_utf8_lossy(&text);
                     let name = &server.name;
-                    return Err(Failure(format!("Node {name} replied with error:\n{text}\n")));
+                    return Err(Failure(format!(
+                        "Node {name} replied with error:\n{text}\n"
+                    )));
                 }
                 Ok(Value::Array(elements)) if elements.len() >= 2 => {
                     let value = elements[1].as_bytes().unwrap_or_default();
@@ -134,7 +146,9 @@ impl Connection {
         }
         let mut values = values.into_iter();
         let (save, appendonly) = (values.next(), values.next());
-        Ok(save.zip(appendonly).map(|(save, appendonly)| ServerConfig { save, appendonly }))
+        Ok(save
+            .zip(appendonly)
+            .map(|(save, appendonly)| ServerConfig { save, appendonly }))
     }
 }
 
@@ -144,7 +158,9 @@ pub(crate) fn reason(error: &io::Error) -> String {
         return "Server closed the connection".to_owned();
     }
     let text = error.to_string();
-    let text = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
+    let text = text
+        .strip_prefix("failed to lookup address information: ")
+        .unwrap_or(&text);
     match text.rfind(" (os error ") {
         Some(at) => text[..at].to_owned(),
         None => text.to_owned(),
@@ -160,6 +176,7 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<(Stream, Address)> {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
                 return Ok((Stream::Tcp(stream), Address::Tcp(address)));
             }
             Err(error) => failure = error,
@@ -168,22 +185,33 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<(Stream, Address)> {
     Err(failure)
 }
 
-/// The kernel's own limit is over two minutes; nobody waits that long for a typing mistake.
+/// Longest wait for the connection and for each reply before the test. The kernel's own limit is
+/// over two minutes; nobody waits that long for a typing mistake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn reasons_are_those_of_the_system() {
-        assert_eq!(reason(&io::Error::from_raw_os_error(111)), "Connection refused");
-        assert_eq!(reason(&io::ErrorKind::UnexpectedEof.into()), "Server closed the connection");
+        assert_eq!(
+            reason(&io::Error::from_raw_os_error(111)),
+            "Connection refused"
+        );
+        assert_eq!(
+            reason(&io::ErrorKind::UnexpectedEof.into()),
+            "Server closed the connection"
+        );
     }
 
     #[test]
     fn a_refused_connection_names_the_server() {
-        let options = Options { port: 1, ..Options::default() };
+        let options = Options {
+            port: 1,
+            ..Options::default()
+        };
         let failure = Connection::open(&options, None).map(|_| ()).unwrap_err();
         let expected = "Could not connect to Redis at 127.0.0.1:1: Connection refused\n";
         assert_eq!(failure, Failure(expected.to_owned()));

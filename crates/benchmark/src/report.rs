@@ -71,7 +71,12 @@ impl Summary {
 }
 
 /// The full text report of 7.2.
-pub(crate) fn text(options: &Options, threads: usize, server: &Configuration, outcome: &Outcome) -> String {
+pub(crate) fn text(
+    options: &Options,
+    threads: usize,
+    server: &Configuration,
+    outcome: &Outcome,
+) -> String {
     let view = latency::redis_view(&outcome.service, options.precision);
     let mut out = heading(options, outcome);
     match server {
@@ -79,7 +84,11 @@ pub(crate) fn text(options: &Options, threads: usize, server: &Configuration, ou
             let _ = writeln!(out, "  cluster mode: yes ({} masters)", nodes.len());
             for (index, config) in nodes.iter().enumerate() {
                 let Some(config) = config else { continue };
-                let save = if config.save.is_empty() { "NONE" } else { &config.save };
+                let save = if config.save.is_empty() {
+                    "NONE"
+                } else {
+                    &config.save
+                };
                 let _ = writeln!(out, "  node [{index}] configuration:");
                 let _ = writeln!(out, "    save: {save}");
                 let _ = writeln!(out, "    appendonly: {}", config.appendonly);
@@ -87,7 +96,11 @@ pub(crate) fn text(options: &Options, threads: usize, server: &Configuration, ou
         }
         Configuration::Standalone(Some(config)) => {
             let _ = writeln!(out, "  host configuration \"save\": {}", config.save);
-            let _ = writeln!(out, "  host configuration \"appendonly\": {}", config.appendonly);
+            let _ = writeln!(
+                out,
+                "  host configuration \"appendonly\": {}",
+                config.appendonly
+            );
         }
         Configuration::Standalone(None) => {}
     }
@@ -154,7 +167,11 @@ pub(crate) fn text_of_redis_4(options: &Options, outcome: &Outcome) -> String {
         return format!("\"{}\",\"{:.2}\"\n", outcome.title, outcome.redis_rate());
     }
     if options.quiet {
-        return format!("{}: {:.2} requests per second\n", outcome.title, outcome.redis_rate());
+        return format!(
+            "{}: {:.2} requests per second\n",
+            outcome.title,
+            outcome.redis_rate()
+        );
     }
     let mut out = heading(options, outcome);
     out.push('\n');
@@ -163,7 +180,10 @@ pub(crate) fn text_of_redis_4(options: &Options, outcome: &Outcome) -> String {
     let mut pending: Option<(u64, u64)> = None;
     let mut lines = Vec::new();
     for bucket in outcome.service.iter_recorded() {
-        let whole_ms = outcome.service.lowest_equivalent(bucket.value_iterated_to()) / 1000;
+        let whole_ms = outcome
+            .service
+            .lowest_equivalent(bucket.value_iterated_to())
+            / 1000;
         if let Some((ms, count)) = pending
             && ms != whole_ms
         {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::latency::Latency;
+use crate::latency::{self, Latency};
 
 /// Error replies and failures by class: the count and the first text seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +25,9 @@ impl Errors {
         let class = text.split(' ').next().unwrap_or_default();
         let is_word = !class.is_empty()
             && class.len() <= 32
-            && class.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            && class
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         self.add(if is_word { class } else { "ERR" }, text);
     }
 
@@ -34,7 +36,10 @@ impl Errors {
         match self.classes.get_mut(class) {
             Some(known) => known.count += 1,
             None => {
-                let entry = ErrorClass { count: 1, first: text.to_owned() };
+                let entry = ErrorClass {
+                    count: 1,
+                    first: text.to_owned(),
+                };
                 self.classes.insert(class.to_owned(), entry);
             }
         }
@@ -59,12 +64,18 @@ impl Errors {
 
     /// Errors that a cluster client expects while slots move; they do not fail a run.
     pub(crate) fn redirects(&self) -> u64 {
-        ["MOVED", "ASK"].iter().filter_map(|class| self.classes.get(*class)).map(|c| c.count).sum()
+        ["MOVED", "ASK"]
+            .iter()
+            .filter_map(|class| self.classes.get(*class))
+            .map(|c| c.count)
+            .sum()
     }
 
     /// Classes in alphabetical order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &ErrorClass)> {
-        self.classes.iter().map(|(class, entry)| (class.as_str(), entry))
+        self.classes
+            .iter()
+            .map(|(class, entry)| (class.as_str(), entry))
     }
 }
 
@@ -123,9 +134,10 @@ pub(crate) struct Outcome {
     pub(crate) connected: usize,
     /// Time to establish a connection, µs.
     pub(crate) connect: Latency,
-    /// How late the generator sent what the schedule asked for, µs; only with `--rate`.
+    /// How late requests were sent that did not have to wait for a connection, µs; only with
+    /// `--rate`.
     pub(crate) lateness: Option<Latency>,
-    /// CPU time over wall time of the busiest generator thread, 0 … 1.
+    /// Share of the test in which the busiest generator thread ran or waited for a CPU, 0 … 1.
     pub(crate) busiest_thread: f64,
     /// CPU time of all generator threads.
     pub(crate) generator_cpu: Duration,
@@ -139,7 +151,10 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Requests per second as redis-benchmark computes it: single precision, whole milliseconds.
-    #[expect(clippy::cast_precision_loss, reason = "Redis: single precision, to the last digit")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "Redis: single precision, to the last digit"
+    )]
     pub(crate) fn redis_rate(&self) -> f32 {
         let seconds = match self.elapsed.as_millis() {
             // Too short for Redis's clock, which would show an infinite rate.
@@ -171,14 +186,21 @@ impl Outcome {
         }
     }
 
-    /// Whether the generator had no CPU left, so that it set the limit and not the server.
+    /// Whether the generator set the limit and not the server: in a closed loop when a thread had
+    /// no time left, in an open loop when requests left late although a connection was free.
     pub(crate) fn generator_limited(&self) -> bool {
-        self.busiest_thread >= BUSY_LIMIT
+        match &self.lateness {
+            None => self.busiest_thread >= BUSY_LIMIT,
+            Some(lateness) => latency::value_at_percent(lateness, 99.0) > LATENESS_LIMIT_US,
+        }
     }
 }
 
 /// CPU share of a thread from which the generator is called the limit.
 const BUSY_LIMIT: f64 = 0.95;
+
+/// Lateness (99th percentile) from which the generator is called the limit of an open loop.
+const LATENESS_LIMIT_US: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
@@ -192,7 +214,10 @@ mod tests {
         errors.add_reply("MOVED 1 a:1");
         errors.add_reply("strange text");
         errors.add("timeout", "no reply within 1 s");
-        let seen: Vec<_> = errors.iter().map(|(class, entry)| (class, entry.count)).collect();
+        let seen: Vec<_> = errors
+            .iter()
+            .map(|(class, entry)| (class, entry.count))
+            .collect();
         assert_eq!(seen, [("ERR", 3), ("MOVED", 1), ("timeout", 1)]);
         assert_eq!((errors.total(), errors.redirects()), (5, 1));
     }

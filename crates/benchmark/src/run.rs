@@ -20,11 +20,13 @@ use crate::{
     options::{self, Options, Parsed},
     preflight::{Address, Connection, Failure, Server},
     progress::Progress,
+    prometheus::{self, Metrics},
     report::{self, Configuration},
     results::Outcome,
     search,
     suite::{self, Test, ValueStream},
     template::Substitution,
+    workload,
 };
 
 /// Runs the load generator with `arguments` (without the program's name). `program` is the name
@@ -39,11 +41,16 @@ pub fn run(arguments: &[OsString], program: &str) -> ExitCode {
             ExitCode::SUCCESS
         }
         Parsed::Version => {
-            put(&format!("redis-benchmark {} ({NAME} {VERSION})\n", help::REDIS_VERSION));
+            put(&format!(
+                "redis-benchmark {} ({NAME} {VERSION})\n",
+                help::REDIS_VERSION
+            ));
             ExitCode::SUCCESS
         }
         Parsed::Invalid(option) => {
-            put(&format!("Invalid option \"{option}\" or option argument missing\n\n"));
+            put(&format!(
+                "Invalid option \"{option}\" or option argument missing\n\n"
+            ));
             put(&help::text(program, None));
             ExitCode::from(1)
         }
@@ -71,40 +78,104 @@ pub(crate) struct Session {
     tests_run: u32,
     interrupted: Arc<AtomicBool>,
     pub(crate) info: formats::ServerInfo,
+    /// Phase of the workload file; it is put before the titles.
+    phase: Option<String>,
+    metrics: Option<Arc<Metrics>>,
 }
 
-fn start(mut options: Options, arguments: &[OsString]) -> u8 {
-    if options.argument_from_stdin && !options.command.is_empty() {
-        let mut argument = Vec::new();
-        if let Err(error) = io::stdin().lock().read_to_end(&mut argument) {
-            eprintln!("Error: cannot read standard input: {error}");
-            return 1;
+/// Runs the command line, or the phases of its workload file.
+fn start(options: Options, arguments: &[OsString]) -> u8 {
+    let metrics = match &options.extended.prometheus {
+        None => None,
+        Some(address) => {
+            let metrics = Arc::new(Metrics::default());
+            if let Err(text) = prometheus::serve(address, Arc::clone(&metrics)) {
+                eprintln!("{text}");
+                return 1;
+            }
+            Some(metrics)
         }
-        options.command.push(argument);
-    }
-    let mut session = match Session::open(options) {
-        Ok(session) => session,
-        Err(Failure(text)) => {
-            eprint!("{text}");
+    };
+    let phases = match phases(options, arguments) {
+        Ok(phases) => phases,
+        Err(text) => {
+            eprintln!("{text}");
             return 1;
         }
     };
-    if session.options.idle {
-        return session.hold_idle();
-    }
-    let mut report = formats::Report::new(arguments, &session);
-    let code = session.run_all(&mut report);
-    match report.finish(&session) {
-        Ok(()) => code,
-        Err(text) => {
-            eprintln!("{text}");
-            if code == 0 { 1 } else { code }
+    let mut report: Option<formats::Report> = None;
+    let mut last: Option<Session> = None;
+    let mut code = 0;
+    for (name, mut options) in phases {
+        if options.argument_from_stdin && !options.command.is_empty() {
+            let mut argument = Vec::new();
+            if let Err(error) = io::stdin().lock().read_to_end(&mut argument) {
+                eprintln!("Error: cannot read standard input: {error}");
+                return 1;
+            }
+            options.command.push(argument);
+        }
+        let mut session = match Session::open(options, name, metrics.clone()) {
+            Ok(session) => session,
+            Err(Failure(text)) => {
+                eprint!("{text}");
+                return 1;
+            }
+        };
+        if session.options.idle {
+            return session.hold_idle();
+        }
+        let report = report.get_or_insert_with(|| formats::Report::new(arguments, &session));
+        code = code.max(session.run_all(report));
+        last = Some(session);
+        if matches!(code, 1 | INTERRUPTED) {
+            break;
         }
     }
+    if let (Some(report), Some(session)) = (report, last)
+        && let Err(text) = report.finish(&session)
+    {
+        eprintln!("{text}");
+        return code.max(1);
+    }
+    code
+}
+
+/// What is to be run one after the other, each with the name of its phase. The command line's
+/// options hold for all phases of a workload file; a phase may override them.
+fn phases(
+    options: Options,
+    arguments: &[OsString],
+) -> Result<Vec<(Option<String>, Options)>, String> {
+    let Some(path) = &options.extended.script else {
+        return Ok(vec![(None, options)]);
+    };
+    if !options.command.is_empty() {
+        return Err("--script and a command exclude each other".to_owned());
+    }
+    let mut phases = Vec::new();
+    for phase in workload::read(path)? {
+        let all: Vec<OsString> = arguments.iter().chain(&phase.arguments).cloned().collect();
+        match options::parse(&all) {
+            Parsed::Run(options, _) => phases.push((Some(phase.name), *options)),
+            Parsed::Fatal(text) => return Err(format!("phase {}: {text}", phase.name)),
+            Parsed::Invalid(option) => {
+                return Err(format!("phase {}: invalid option {option}", phase.name));
+            }
+            Parsed::Help(_) | Parsed::Version => {
+                return Err(format!("phase {}: an option that runs nothing", phase.name));
+            }
+        }
+    }
+    Ok(phases)
 }
 
 impl Session {
-    fn open(options: Options) -> Result<Session, Failure> {
+    fn open(
+        options: Options,
+        phase: Option<String>,
+        metrics: Option<Arc<Metrics>>,
+    ) -> Result<Session, Failure> {
         let (mut out, mut warnings) = (String::new(), String::new());
         let mut info = formats::ServerInfo::default();
         let mut threads_shown = options.threads;
@@ -114,13 +185,20 @@ impl Session {
                 threads_shown = cluster.primaries.len();
             }
             let configuration = Configuration::Cluster(cluster.configs.clone());
-            (configuration, cluster.servers.clone(), Some(Arc::new(cluster)))
+            (
+                configuration,
+                cluster.servers.clone(),
+                Some(Arc::new(cluster)),
+            )
         } else {
             let mut servers = Vec::new();
             let mut config = None;
             let endpoints: Vec<Option<(&str, u16)>> = match options.extended.targets.as_slice() {
                 [] => vec![None],
-                targets => targets.iter().map(|(host, port)| Some((host.as_str(), *port))).collect(),
+                targets => targets
+                    .iter()
+                    .map(|(host, port)| Some((host.as_str(), *port)))
+                    .collect(),
             };
             for endpoint in endpoints {
                 let (mut connection, server) = Connection::open(&options, endpoint)?;
@@ -169,6 +247,8 @@ impl Session {
             tests_run: 0,
             interrupted,
             info,
+            phase,
+            metrics,
         })
     }
 
@@ -228,17 +308,16 @@ impl Session {
             };
             tests.resize_with(list.len(), Vec::new);
             for (forms, test) in tests.iter_mut().zip(list) {
-                forms.push(Form { test, value: value.clone() });
+                forms.push(Form {
+                    test,
+                    value: value.clone(),
+                });
             }
         }
         Ok(tests)
     }
 
-    fn run_forms(
-        &mut self,
-        forms: &[Form],
-        report: &mut formats::Report,
-    ) -> Result<u8, Aborted> {
+    fn run_forms(&mut self, forms: &[Form], report: &mut formats::Report) -> Result<u8, Aborted> {
         if let Some(objective) = self.options.extended.find_max.clone() {
             return search::find_max(self, forms, &objective, report);
         }
@@ -269,7 +348,10 @@ impl Session {
         let options = &self.options;
         let extended = &options.extended;
         let Some(Form { test, .. }) = forms.first() else {
-            return Err(Aborted { text: "Error: there is nothing to send".to_owned(), finished: 0 });
+            return Err(Aborted {
+                text: "Error: there is nothing to send".to_owned(),
+                finished: 0,
+            });
         };
         let span = match (extended.key_max, options.keyspace) {
             (Some(max), _) => Some((max - extended.key_min).saturating_add(1)),
@@ -288,7 +370,11 @@ impl Session {
         let substitution = Substitution {
             numbers: span.is_some(),
             tags: options.cluster,
-            value_bytes: if value_pool.is_empty() { 0 } else { value_bytes_max },
+            value_bytes: if value_pool.is_empty() {
+                0
+            } else {
+                value_bytes_max
+            },
         };
         let source = Source::new(forms, options.pipeline, substitution);
         let setup = Setup {
@@ -303,11 +389,15 @@ impl Session {
             idle: false,
         };
         let settings = Arc::new(Settings::new(options, setup));
-        let mut progress = Progress::new(options);
+        let mut progress = Progress::new(options, self.metrics.clone());
+        let title = match &self.phase {
+            Some(phase) => format!("{phase}: {}", test.title),
+            None => test.title.clone(),
+        };
         let outcome = engine::run_test(
             settings,
             &source,
-            &test.title,
+            &title,
             test.payload_bytes,
             &mut progress,
             &self.interrupted,
@@ -360,7 +450,10 @@ impl Session {
         for assertion in &extended.assertions {
             let (value, holds) = assertion.check(outcome);
             if !holds {
-                eprintln!("FAILED: {}: {assertion}, measured {value:.3}", outcome.title);
+                eprintln!(
+                    "FAILED: {}: {assertion}, measured {value:.3}",
+                    outcome.title
+                );
                 code = code.max(ASSERTION_FAILED);
             }
         }
@@ -389,7 +482,7 @@ impl Session {
         };
         let settings = Arc::new(Settings::new(&self.options, setup));
         let source = Source::new(&[], 1, Substitution::default());
-        let mut progress = Progress::new(&self.options);
+        let mut progress = Progress::new(&self.options, self.metrics.clone());
         match engine::run_test(settings, &source, "", 0, &mut progress, &self.interrupted) {
             Ok(_) => INTERRUPTED,
             Err(aborted) => give_up(&aborted),
@@ -400,7 +493,9 @@ impl Session {
 /// Prints to stdout. Redis: a closed pipe is not an error of the run.
 pub(crate) fn put(text: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
 }
 
 fn give_up(aborted: &Aborted) -> u8 {
@@ -418,12 +513,21 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
     let needed = clients as u64 + threads as u64 * 4 + 64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
-        let raised = Rlimit { current: limit.maximum.map(|max| max.min(needed)), ..limit };
-        let wanted = Rlimit { current: Some(needed), ..limit };
+        let raised = Rlimit {
+            current: limit.maximum.map(|max| max.min(needed)),
+            ..limit
+        };
+        let wanted = Rlimit {
+            current: Some(needed),
+            ..limit
+        };
         let result = match limit.maximum {
             Some(maximum) if maximum < needed => setrlimit(
                 Resource::Nofile,
-                Rlimit { current: Some(needed), maximum: Some(needed) },
+                Rlimit {
+                    current: Some(needed),
+                    maximum: Some(needed),
+                },
             ),
             _ => setrlimit(Resource::Nofile, wanted),
         };
@@ -436,7 +540,9 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
             )));
         }
     }
-    let has_tcp = servers.iter().any(|server| matches!(server.address, Address::Tcp(_)));
+    let has_tcp = servers
+        .iter()
+        .any(|server| matches!(server.address, Address::Tcp(_)));
     let sources = options.extended.source_addresses.len().max(1);
     let ports = port_range() * sources * servers.len().max(1);
     if has_tcp && clients > ports {
@@ -474,14 +580,25 @@ fn value_pool(kind: ValueKind, value_bytes: usize) -> Vec<u8> {
     while pool.len() < length {
         let is_repeated = random.f64() < repeated;
         let block = VALUE_BLOCK_BYTES.min(length - pool.len());
-        pool.extend((0..block).map(|_| if is_repeated { b'x' } else { random.u8(b'0'..=b'o') }));
+        pool.extend((0..block).map(|_| {
+            if is_repeated {
+                b'x'
+            } else {
+                random.u8(b'0'..=b'o')
+            }
+        }));
     }
     pool
 }
 
 fn time_seed() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    #[expect(clippy::cast_possible_truncation, reason = "the low bits are those that differ")]
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low bits are those that differ"
+    )]
     let seconds = now.as_secs() as u32;
     seconds ^ now.subsec_nanos() ^ std::process::id()
 }

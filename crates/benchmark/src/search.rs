@@ -79,12 +79,16 @@ pub(crate) fn find_max(
     }
     match best {
         Some(mut outcome) => {
-            put(&format!("{title}: highest rate with {terms}: {low:.0} requests per second\n"));
+            put(&format!(
+                "{title}: highest rate with {terms}: {low:.0} requests per second\n"
+            ));
             outcome.title = format!("{title} @ {low:.0}/s");
             Ok(session.conclude(forms, &outcome, report))
         }
         None => {
-            put(&format!("{title}: no rate down to {high:.0}/s meets {terms}\n"));
+            put(&format!(
+                "{title}: no rate down to {high:.0}/s meets {terms}\n"
+            ));
             Ok(3)
         }
     }

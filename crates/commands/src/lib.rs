@@ -8,6 +8,7 @@
 
 pub mod ctx;
 pub mod dispatch;
+pub(crate) mod collections;
 pub mod error;
 pub mod options;
 pub mod table;

@@ -220,6 +220,12 @@ impl<'a> DbView<'a> {
     /// The value of a key, for a reading command: counts a hit or a miss and notes the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<ValueRef<'_>> {
+        self.read_entry(key).map(Entry::value)
+    }
+
+    /// As [`DbView::read`], the entry: for commands that tell of more than the value.
+    #[inline]
+    pub fn read_entry(&mut self, key: &[u8]) -> Option<&Entry> {
         let (slot, hash) = self.locate(key);
         if self.is_over(slot, hash, key) {
             self.expire(slot, hash, key);
@@ -231,7 +237,7 @@ impl<'a> DbView<'a> {
                 if !*no_touch {
                     clock.touch(entry);
                 }
-                Some(entry.value())
+                Some(entry)
             }
             None => {
                 events.misses += 1;
@@ -239,6 +245,14 @@ impl<'a> DbView<'a> {
                 None
             }
         }
+    }
+
+    /// Runs `work` with look-ups that leave the access bits alone.
+    pub fn without_touch<R>(&mut self, work: impl FnOnce(&mut DbView<'a>) -> R) -> R {
+        let before = std::mem::replace(&mut self.no_touch, true);
+        let result = work(self);
+        self.no_touch = before;
+        result
     }
 
     /// The value of a key, if alive: no statistics, no access note, nothing removed. May be held for several keys.
@@ -332,9 +346,11 @@ impl<'a> DbView<'a> {
     /// The value of a key, to change in place; notes the access, counts nothing.
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<ValueMut<'_>> {
-        let clock = self.clock;
+        let (clock, no_touch) = (self.clock, self.no_touch);
         self.live(key).map(|entry| {
-            clock.touch(entry);
+            if !no_touch {
+                clock.touch(entry);
+            }
             entry.value_mut()
         })
     }
@@ -436,25 +452,32 @@ impl<'a> DbView<'a> {
 
     /// Adds a key that is not there. Keys of types that clients block on become ready.
     pub fn insert(&mut self, key: &[u8], value: Value, expire_at_ms: Option<i64>) {
+        self.insert_value(key, value, expire_at_ms, true);
+    }
+
+    fn insert_value(&mut self, key: &[u8], value: Value, expire_at_ms: Option<i64>, is_new: bool) {
         let may_wake = matches!(value, Value::List(_) | Value::ZSet(_));
-        self.insert_entry(key, Entry::new(key, value, expire_at_ms));
+        self.insert_entry(key, Entry::new(key, value, expire_at_ms), is_new);
         if may_wake {
             self.signal_ready(key);
         }
     }
 
-    /// As [`DbView::insert`], for an entry built by the caller. No waiter is told.
-    fn insert_entry(&mut self, key: &[u8], entry: Entry) {
+    /// As [`DbView::insert`], for an entry built by the caller. No waiter is told. `is_new`: the key held nothing
+    /// before the command.
+    fn insert_entry(&mut self, key: &[u8], entry: Entry, is_new: bool) {
         let (slot, hash) = self.locate(key);
         debug_assert!(self.db_ref(slot).is_none_or(|db| db.table.find(hash, key).is_none()), "the key is there already");
         self.link(slot, hash, entry);
-        self.events.notify(NotifyClass::NEW, "new", self.db, key);
+        if is_new {
+            self.events.notify(NotifyClass::NEW, "new", self.db, key);
+        }
     }
 
     /// Sets a key to a value, whatever it held. True: it held something.
     pub fn set(&mut self, key: &[u8], value: Value, ttl: SetTtl) -> bool {
         let (existed, expiry) = self.displace(key, ttl);
-        self.insert(key, value, expiry);
+        self.insert_value(key, value, expiry, !existed);
         existed
     }
 
@@ -474,7 +497,7 @@ impl<'a> DbView<'a> {
 
     fn replace_str(&mut self, key: &[u8], value: &[u8], ttl: SetTtl) -> bool {
         let (existed, expiry) = self.displace(key, ttl);
-        self.insert_entry(key, Entry::new_str(key, value, expiry));
+        self.insert_entry(key, Entry::new_str(key, value, expiry), !existed);
         existed
     }
 

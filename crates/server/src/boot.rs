@@ -81,10 +81,9 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for warning in config::DIRECTIVES.iter().filter(|directive| directive.is_changed(&config, &Config::default())).filter_map(config::Directive::inert_warning) {
         log!(Level::Warning, "{warning}");
     }
-    match limits::fit_open_files(config.maxclients) {
-        Ok(fitting) => config.maxclients = fitting,
-        Err(limits::TooFewFiles) => return 1,
-    }
+    let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
+    config.maxclients = descriptors.maxclients;
+    config.io_threads = descriptors.workers;
     let Some(listeners) = open_listeners(&config) else { return 1 };
     let pid_file = daemon::write_pid_file(&config, is_background);
     let file_text = config_file.as_deref().map(|path| path.as_os_str().as_bytes().to_vec());
@@ -106,7 +105,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
-    let code = match run_workers(&shared, listeners, || {
+    let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
         banner::log_initialized();
         banner::log_ready(&kinds);
         supervise::announce_ready(supervisor.clone(), false);
@@ -206,7 +205,13 @@ pub(crate) fn socket_options(config: &Config) -> SocketOptions {
     SocketOptions { nodelay: true, keepalive }
 }
 
-fn run_workers(shared: &Arc<Shared>, listeners: Vec<Vec<Listener>>, ready: impl FnOnce()) -> std::io::Result<()> {
+fn run_workers(
+    shared: &Arc<Shared>,
+    listeners: Vec<Vec<Listener>>,
+    private_tables: bool,
+    ready: impl FnOnce(),
+) -> std::io::Result<()> {
+    shared.private_tables.store(private_tables, Ordering::Relaxed);
     let options = socket_options(&shared.config.snapshot());
     let mut builders = Vec::new();
     for of_worker in listeners {
@@ -230,7 +235,13 @@ fn run_workers(shared: &Arc<Shared>, listeners: Vec<Vec<Listener>>, ready: impl 
         let worker_index = index as u16;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{index}"))
-            .spawn(move || builder.run(Worker::new(worker_index, shared)).map(drop))?;
+            .spawn(move || {
+                if private_tables {
+                    // All loops and listeners stand already, so every table has every mailbox.
+                    crate::process::limits::use_private_table()?;
+                }
+                builder.run(Worker::new(worker_index, shared)).map(drop)
+            })?;
         threads.push(thread);
     }
     ready();

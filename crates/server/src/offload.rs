@@ -3,7 +3,7 @@
 //! A command whose cost passes the budget runs here, with its connection parked: the thread takes the command's slots
 //! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
 
-use crate::exec::route;
+use crate::exec::{route, single};
 use crate::process::log::Level;
 use crate::shared::Shared;
 use crate::ticks;
@@ -99,6 +99,22 @@ fn run(shared: &Arc<Shared>, receiver: &Mutex<Receiver<Job>>) {
     }
 }
 
+#[allow(clippy::too_many_arguments)]
+fn missing(
+    locks: &mut LockSet,
+    events: &mut Events,
+    db: DbIndex,
+    clock: AccessClock,
+    reply: &mut Reply,
+    settings: &Settings,
+    args: resp::Args<'_>,
+    slots: &[Slot],
+) -> Option<Vec<Slot>> {
+    let view = DbView::new(locks, events, db, crate::process::now_ms(), clock);
+    let mut ctx = Ctx { db: view, out: reply, settings, may_block: false, block: None };
+    single::missing_slots(&mut ctx, args, slots).map(|all| all.to_vec())
+}
+
 fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
     let keyspace = shared.keyspace.clone();
     let long_run = loop {
@@ -115,7 +131,16 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
         Work::Walk(walk) => walk(locks, &mut reply),
         Work::Command { args, db, slots, settings, clock, no_touch, wanted } => {
             events.wanted = wanted;
+            let mut slots = slots;
             locks.lock_all(&slots);
+            if single::names_other_keys(job.id, args.as_args()) {
+                // A thread may sleep for its locks, so it asks until the source has held still.
+                while let Some(all) = missing(locks, &mut events, db, clock, &mut reply, &settings, args.as_args(), &slots) {
+                    locks.unlock_all();
+                    slots = all;
+                    locks.lock_all(&slots);
+                }
+            }
             let handler = route::of(route::routes(), job.id).handler;
             let result = match handler {
                 Some(handler) => {

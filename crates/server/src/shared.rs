@@ -73,6 +73,8 @@ pub struct Shared {
     pub config_file: String,
     /// Path of the executable.
     pub executable: String,
+    /// Each worker has a descriptor table of its own.
+    pub private_tables: AtomicBool,
     /// Name by which the server was started, for the process title.
     pub program: OnceLock<Vec<u8>>,
     /// What each worker found when it last went over its share of the slots.
@@ -202,6 +204,7 @@ impl Shared {
             acl_denied_auth: AtomicU64::new(0),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
+            private_tables: AtomicBool::new(false),
             program: OnceLock::new(),
             surveys: (0..workers).map(|_| Mutex::default()).collect(),
             allocator: Mutex::default(),

@@ -247,7 +247,7 @@ impl Worker {
             for item in std::mem::take(&mut self.later) {
                 match item {
                     Later::Resume(conn, reply) => {
-                        conns.write(conn, &reply);
+                        conns.write_owned(conn, reply);
                         conns.resume(conn);
                     }
                     Later::Retry(conn) => {
@@ -257,7 +257,7 @@ impl Worker {
                     Later::Close(conn, flush) => conns.close(conn, flush),
                     Later::Deliver(delivery) => self.deliver(conns, &delivery),
                     Later::Write(conn, bytes) => {
-                        conns.write(conn, &bytes);
+                        conns.write_owned(conn, bytes);
                     }
                 }
             }

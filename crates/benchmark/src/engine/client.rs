@@ -74,6 +74,10 @@ impl Client {
 
     /// Requests that await their reply.
     pub(crate) fn under_way(&self) -> u64 {
-        if self.flights.is_empty() { u64::from(self.expected) } else { self.flights.len() as u64 }
+        if self.flights.is_empty() {
+            u64::from(self.expected)
+        } else {
+            self.flights.len() as u64
+        }
     }
 }

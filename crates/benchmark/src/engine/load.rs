@@ -12,9 +12,8 @@
 //!
 //! Invariant: `in_flight` is the sum of [`Client::under_way`] over this thread's connections.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
 
-use hdrhistogram::Histogram;
 use resp::skip_reply;
 
 use super::{
@@ -54,6 +53,8 @@ pub(crate) struct Load {
     next_interval: u64,
     interval_started: u64,
     interval_base: Option<(Latency, u64)>,
+    live_base: Latency,
+    next_live: u64,
     pub(crate) tally: Tally,
 }
 
@@ -101,9 +102,15 @@ impl Load {
         source: Source,
         thread: usize,
     ) -> Load {
-        let seed = settings.seed.wrapping_add(u32::try_from(thread).unwrap_or(0));
+        let seed = settings
+            .seed
+            .wrapping_add(u32::try_from(thread).unwrap_or(0));
         let cluster = settings.cluster.clone().map(|cluster| {
-            let mut view = ClusterView { cluster, version: 0, tags: Vec::new() };
+            let mut view = ClusterView {
+                cluster,
+                version: 0,
+                tags: Vec::new(),
+            };
             view.update();
             view
         });
@@ -112,8 +119,9 @@ impl Load {
             let threads = settings.threads.max(1) as f64;
             (1.0 / threads, thread as f64 / threads)
         };
-        let schedule =
-            settings.rate.map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
+        let schedule = settings
+            .rate
+            .map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
         let open_loop = settings.rate.is_some_and(|rate| rate.open_loop);
         let histogram = || latency::recorder(settings.precision);
         let tally = Tally {
@@ -136,7 +144,11 @@ impl Load {
         };
         Load {
             source,
-            keys: if thread == 0 { settings.keys.clone() } else { settings.keys.for_thread(seed) },
+            keys: if thread == 0 {
+                settings.keys.clone()
+            } else {
+                settings.keys.for_thread(seed)
+            },
             random: AdditiveRandom::new(seed ^ CHOICE_SEED),
             cluster,
             schedule,
@@ -149,6 +161,8 @@ impl Load {
             next_interval: u64::MAX,
             interval_started: 0,
             interval_base: None,
+            live_base: histogram(),
+            next_live: 0,
             tally,
             shared,
             settings,
@@ -192,7 +206,11 @@ impl Load {
         if now >= self.next_interval {
             self.close_interval(now);
         }
-        let measure_at = if now >= self.measure_at { u64::MAX } else { self.measure_at };
+        let measure_at = if now >= self.measure_at {
+            u64::MAX
+        } else {
+            self.measure_at
+        };
         self.next_mark = self.stop_at.min(self.next_interval).min(measure_at);
         now >= self.stop_at
     }
@@ -210,13 +228,18 @@ impl Load {
     /// Whether the schedule has nothing left to send and no reply is awaited.
     pub(crate) fn is_exhausted(&mut self) -> bool {
         self.in_flight == 0
-            && self.schedule.as_ref().is_none_or(|schedule| schedule.backlog() == 0)
+            && self
+                .schedule
+                .as_ref()
+                .is_none_or(|schedule| schedule.backlog() == 0)
             && self.available(1) == 0
     }
 
     /// The connection stands: writes the prefix commands. True when there are none to wait for.
     pub(crate) fn greet(&mut self, client: &mut Client, now: u64, out: &mut Vec<u8>) -> bool {
-        self.tally.connect.saturating_record(now.saturating_sub(client.started) / 1_000);
+        self.tally
+            .connect
+            .saturating_record(now.saturating_sub(client.started) / 1_000);
         client.prefix_left = self.settings.prefix_replies;
         if client.prefix_left == 0 {
             client.phase = Phase::Idle;
@@ -258,15 +281,23 @@ impl Load {
         client.phase = Phase::Busy;
         let position = self.next_position;
         self.next_position += 1;
-        client.flights.push_back(Flight { due, sent: now, position });
+        client.flights.push_back(Flight {
+            due,
+            sent: now,
+            position,
+        });
         client.started = now;
         self.in_flight += 1;
+        self.render(position, 1, client.server, out);
+    }
+
+    /// A request due at `due` was sent at `now` although a connection had been free.
+    pub(crate) fn record_lateness(&mut self, due: u64, now: u64) {
         if let Some(lateness) = &mut self.tally.lateness
             && now >= self.measure_at
         {
             lateness.saturating_record(now.saturating_sub(due) / 1_000);
         }
-        self.render(position, 1, client.server, out);
     }
 
     /// Takes in what a connection sent. Returns the bytes used up and what follows.
@@ -280,7 +311,11 @@ impl Load {
         let mut consumed = 0;
         let latency = now.saturating_sub(client.started) / 1_000;
         let first_latency = *client.first_latency.get_or_insert(latency);
-        let latency = if self.settings.legacy_latency { first_latency } else { latency };
+        let latency = if self.settings.legacy_latency {
+            first_latency
+        } else {
+            latency
+        };
         let counted = client.started >= self.measure_at && now < self.stop_at;
         let mut replies = 0_u64;
         let step = loop {
@@ -387,11 +422,20 @@ impl Load {
     }
 
     /// Shows this thread's progress to the reporting thread.
-    pub(crate) fn publish(&self, thread: usize) {
+    pub(crate) fn publish(&mut self, thread: usize, now: u64) {
         if let Some(stats) = self.shared.stats.get(thread) {
             // Relaxed: figures for a progress line; nothing is ordered by them.
             stats.finished.store(self.tally.finished, Ordering::Relaxed);
-            stats.latency_sum_us.store(self.tally.latency_sum_us, Ordering::Relaxed);
+            stats
+                .latency_sum_us
+                .store(self.tally.latency_sum_us, Ordering::Relaxed);
+            if self.shared.live.is_some() && now >= self.next_live {
+                stats
+                    .errors
+                    .store(self.tally.errors.total(), Ordering::Relaxed);
+                self.publish_live();
+                self.next_live = now + LIVE_INTERVAL_NS;
+            }
         }
     }
 
@@ -478,24 +522,53 @@ impl Load {
             view.update();
             return None;
         }
-        match self.settings.on_error {
-            OnError::Stop => Some(Step::Abort(self.settings.error_line(client.server, &text))),
-            OnError::Count | OnError::Reconnect => None,
+        if self.settings.on_error == OnError::Stop {
+            return Some(Step::Abort(self.settings.error_line(client.server, &text)));
         }
+        if self
+            .settings
+            .error_limit
+            .is_some_and(|limit| self.tally.errors.total() > limit)
+        {
+            // The verdict is known; the report judges it.
+            self.shared.stop();
+        }
+        None
     }
 
     fn error_line(&self, client: &Client, reply: &[u8]) -> String {
         self.settings.error_line(client.server, &error_text(reply))
     }
 
+    /// Hands the latencies since the last call to the live view.
+    #[cold]
+    fn publish_live(&mut self) {
+        let current = self.tally.service.clone();
+        let mut fresh = current.clone();
+        // Counts never shrink, so the base is always contained.
+        if fresh.subtract(&self.live_base).is_ok()
+            && let Some(live) = &self.shared.live
+        {
+            let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
+            let added = live.add(&fresh);
+            debug_assert!(
+                added.is_ok(),
+                "all histograms of a test have the same bounds"
+            );
+        }
+        self.live_base = current;
+    }
+
     #[cold]
     fn close_interval(&mut self, now: u64) {
-        let Some((base, errors)) = self.interval_base.take() else { return };
+        let Some((base, errors)) = self.interval_base.take() else {
+            return;
+        };
         let total_errors = self.tally.errors.total();
-        let mut service: Latency = Histogram::new_from(&self.tally.service);
         let current = self.tally.service.clone();
+        let mut service = current.clone();
         // Counts never shrink, so the base is always contained.
-        if service.add(&current).is_ok() && service.subtract(&base).is_ok() {
+        if service.subtract(&base).is_ok() {
             self.tally.timeline.push(Interval {
                 end: std::time::Duration::from_nanos(now - self.measure_at),
                 length: std::time::Duration::from_nanos(now - self.interval_started),
@@ -530,7 +603,10 @@ impl ClusterView {
 pub(super) fn error_text(reply: &[u8]) -> String {
     let body = match reply.split_first() {
         Some((b'!', rest)) => {
-            let start = rest.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let start = rest
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1);
             rest.get(start..).unwrap_or_default()
         }
         Some((_, rest)) => rest,
@@ -539,6 +615,9 @@ pub(super) fn error_text(reply: &[u8]) -> String {
     let body = body.strip_suffix(b"\r\n").unwrap_or(body);
     String::from_utf8_lossy(body).into_owned()
 }
+
+/// Shorter than the time between two frames, so that each has something to show.
+const LIVE_INTERVAL_NS: u64 = 200_000_000;
 
 const SCHEDULE_SEED: u32 = 0x5c4e_d01e;
 const CHOICE_SEED: u32 = 0x00c0_1ce5;

@@ -24,7 +24,10 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
         .errors
         .iter()
         .map(|(class, entry)| {
-            (class.to_owned(), json!({ "count": entry.count, "first": entry.first }))
+            (
+                class.to_owned(),
+                json!({ "count": entry.count, "first": entry.first }),
+            )
         })
         .collect();
     let mut flags = Vec::new();
@@ -138,14 +141,25 @@ pub(super) fn append_hdr_log(log: &mut String, started: SystemTime, outcome: &Ou
     let tag: String = outcome
         .title
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
-    let now = SystemTime::now().duration_since(started).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(started)
+        .unwrap_or_default();
     let begin = now.saturating_sub(outcome.elapsed).as_secs_f64();
     let max_ms = milliseconds(outcome.service.max());
     let length = outcome.elapsed.as_secs_f64();
-    let encoded = base64(&encode_v2(&outcome.service));
-    let _ = writeln!(log, "Tag={tag},{begin:.3},{length:.3},{max_ms:.3},{encoded}");
+    let encoded = base64(&envelope(&encode_v2(&outcome.service)));
+    let _ = writeln!(
+        log,
+        "Tag={tag},{begin:.3},{length:.3},{max_ms:.3},{encoded}"
+    );
 }
 
 fn command_text(test: &Test) -> String {
@@ -153,7 +167,13 @@ fn command_text(test: &Test) -> String {
         .operations
         .iter()
         .map(|operation| operation.command.escape_ascii().to_string())
-        .map(|text| if text.len() > COMMAND_SHOWN { text[..COMMAND_SHOWN].to_owned() } else { text })
+        .map(|text| {
+            if text.len() > COMMAND_SHOWN {
+                text[..COMMAND_SHOWN].to_owned()
+            } else {
+                text
+            }
+        })
         .collect();
     commands.join(" ; ")
 }
@@ -161,7 +181,10 @@ fn command_text(test: &Test) -> String {
 fn summary(latency: &Latency, percentiles: &[f64]) -> Json {
     let mut fields = Map::new();
     fields.insert("count".to_owned(), latency.len().into());
-    fields.insert("avg".to_owned(), (latency::mean_us(latency) / 1000.0).into());
+    fields.insert(
+        "avg".to_owned(),
+        (latency::mean_us(latency) / 1000.0).into(),
+    );
     fields.insert("stddev".to_owned(), (latency.stdev() / 1000.0).into());
     fields.insert("min".to_owned(), milliseconds(latency.min()).into());
     let always = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
@@ -219,6 +242,33 @@ fn encode_v2(latency: &Latency) -> Vec<u8> {
     out
 }
 
+/// The envelope that log readers expect: a cookie, the length, and a zlib stream. The stream's
+/// blocks are stored, not compressed: a histogram has a few KiB.
+fn envelope(encoded: &[u8]) -> Vec<u8> {
+    let mut zlib = vec![0x78, 0x01];
+    let mut blocks = encoded.chunks(usize::from(u16::MAX)).peekable();
+    while let Some(block) = blocks.next() {
+        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
+        zlib.push(u8::from(blocks.peek().is_none()));
+        zlib.extend_from_slice(&length.to_le_bytes());
+        zlib.extend_from_slice(&(!length).to_le_bytes());
+        zlib.extend_from_slice(block);
+    }
+    zlib.extend_from_slice(&adler32(encoded).to_be_bytes());
+    let mut out = 0x1c84_9304_u32.to_be_bytes().to_vec();
+    out.extend_from_slice(&u32::try_from(zlib.len()).unwrap_or(0).to_be_bytes());
+    out.extend_from_slice(&zlib);
+    out
+}
+
+fn adler32(bytes: &[u8]) -> u32 {
+    let (low, high) = bytes.iter().fold((1_u32, 0_u32), |(low, high), byte| {
+        let low = (low + u32::from(*byte)) % 65_521;
+        (low, (high + low) % 65_521)
+    });
+    high << 16 | low
+}
+
 fn zigzag(out: &mut Vec<u8>, value: i64) {
     let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     // Nine bytes at most: the ninth takes eight bits.
@@ -242,7 +292,11 @@ fn base64(bytes: &[u8]) -> String {
         for digit in 0..4 {
             let index = (bits >> (18 - 6 * digit)) & 63;
             let shown = digit <= chunk.len();
-            out.push(if shown { char::from(DIGITS[index as usize]) } else { '=' });
+            out.push(if shown {
+                char::from(DIGITS[index as usize])
+            } else {
+                '='
+            });
         }
     }
     out
@@ -270,6 +324,14 @@ mod tests {
             zigzag(&mut out, value);
         }
         assert_eq!(out, [0, 1, 2, 0x80, 1, 0x7f]);
+    }
+
+    #[test]
+    fn the_envelope_is_a_zlib_stream() {
+        assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
+        let out = envelope(b"ab");
+        assert_eq!(&out[..8], &[0x1c, 0x84, 0x93, 0x04, 0, 0, 0, 13]);
+        assert_eq!(&out[8..17], &[0x78, 0x01, 1, 2, 0, 0xfd, 0xff, b'a', b'b']);
     }
 
     #[test]

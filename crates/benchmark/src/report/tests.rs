@@ -34,7 +34,10 @@ pub(crate) fn outcome() -> Outcome {
 
 #[test]
 fn text_of_one_server() {
-    let config = ServerConfig { save: "3600 1".to_owned(), appendonly: "no".to_owned() };
+    let config = ServerConfig {
+        save: "3600 1".to_owned(),
+        appendonly: "no".to_owned(),
+    };
     let server = Configuration::Standalone(Some(config));
     assert_eq!(
         text(&Options::default(), 0, &server, &outcome()),
@@ -70,7 +73,10 @@ Summary:
 
 #[test]
 fn text_of_a_cluster_with_threads() {
-    let config = ServerConfig { save: String::new(), appendonly: "yes".to_owned() };
+    let config = ServerConfig {
+        save: String::new(),
+        appendonly: "yes".to_owned(),
+    };
     let server = Configuration::Cluster(vec![Some(config), None]);
     let text = text(&Options::default(), 2, &server, &outcome());
     let head: Vec<&str> = text.lines().skip(5).take(7).collect();
@@ -119,6 +125,12 @@ fn text_as_redis_4_printed_it() {
 
 "
     );
-    let options = Options { csv: true, ..Options::default() };
-    assert_eq!(text_of_redis_4(&options, &outcome()), "\"SET\",\"47619.05\"\n");
+    let options = Options {
+        csv: true,
+        ..Options::default()
+    };
+    assert_eq!(
+        text_of_redis_4(&options, &outcome()),
+        "\"SET\",\"47619.05\"\n"
+    );
 }

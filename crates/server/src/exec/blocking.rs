@@ -9,7 +9,7 @@ use crate::session::{Blocked, Session, State};
 use crate::ticks;
 use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
-use commands::table::{self, CommandId};
+use commands::table::CommandId;
 use commands::{Block, Ctx};
 use keyspace::lock::Wake;
 use keyspace::waiters::Waiter;
@@ -167,7 +167,7 @@ impl Worker {
         }
         let silent = session_is_silent(session);
         if !silent {
-            conns.write(conn, &reply);
+            conns.write_owned(conn, reply);
         }
         conns.resume(conn);
     }
@@ -258,9 +258,4 @@ fn session_is_silent(session: &mut Session) -> bool {
 
 fn table_id(index: u16) -> CommandId {
     super::route::routes()[index as usize].spec.id
-}
-
-/// The row of a blocked command, for CLIENT LIST and the like.
-pub(crate) fn command_of(blocked: &Blocked) -> &'static table::CommandSpec {
-    super::route::routes()[blocked.waiter.command as usize].spec
 }

@@ -4,7 +4,7 @@
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in [`crate::session_commands`].
 
-use super::{Step, route, whole};
+use super::{Step, route};
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Session, State};
 use crate::session_commands;
@@ -201,8 +201,27 @@ pub(crate) fn slots_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> R
     Ok(slots)
 }
 
+/// How often the keys that SORT's patterns name are asked for anew before the command is put off.
+pub(crate) const EXTRA_KEY_ROUNDS: usize = 8;
+
+/// Whether a command looks at keys that its arguments do not name: SORT with BY or GET patterns.
+pub(crate) fn names_other_keys(id: CommandId, args: Args<'_>) -> bool {
+    matches!(id, CommandId::Sort | CommandId::SortRo) && commands::sort::names_other_keys(args)
+}
+
+/// The slots such a command needs, if some of them are not held. To be asked again after locks were given back, as the
+/// keys depend on the elements of the source.
+pub(crate) fn missing_slots(ctx: &mut Ctx<'_>, args: Args<'_>, named: &[Slot]) -> Option<Slots> {
+    let keyspace = ctx.db.locks.keyspace().clone();
+    let mut all: Slots = named.iter().copied().collect();
+    all.extend(commands::sort::extra_keys(ctx, args).iter().map(|key| keyspace.slot(key)));
+    all.sort_unstable();
+    all.dedup();
+    (!all.iter().all(|slot| ctx.db.locks.holds(*slot))).then_some(all)
+}
+
 fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
-    let slots = slots_of(worker, spec, args)?;
+    let mut slots = slots_of(worker, spec, args)?;
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
     }
@@ -213,6 +232,20 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
             worker.locks.unlock_all();
             offload(worker, id, session, spec, args, &slots);
             return Ok(Step::Parked);
+        }
+    }
+    if names_other_keys(spec.id, args) {
+        for _ in 0..EXTRA_KEY_ROUNDS {
+            let Some(all) = worker.with_ctx(session, false, |ctx| missing_slots(ctx, args, &slots)) else { break };
+            worker.locks.unlock_all();
+            slots = all;
+            if let Err(busy) = worker.locks.try_lock_all(&slots) {
+                return Ok(Step::Busy(busy));
+            }
+        }
+        if worker.with_ctx(session, false, |ctx| missing_slots(ctx, args, &slots)).is_some() {
+            worker.locks.unlock_all();
+            return Ok(Step::Retry);
         }
     }
     let (result, block) = worker.call(session, spec.id, args, true);
@@ -297,7 +330,7 @@ impl Worker {
                 self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Args::from_slices(&name), microseconds);
             }
             if !silent {
-                conns.write(finished.conn, &finished.reply);
+                conns.write_owned(finished.conn, finished.reply);
             }
             conns.resume(finished.conn);
         }
@@ -322,9 +355,4 @@ impl Worker {
                 || (spec.id == CommandId::Exec && crate::exec::transaction::writes(session)));
         is_pausable.then_some(Step::Retry)
     }
-}
-
-/// Commands over the whole keyspace take their slots by themselves.
-pub(crate) fn is_whole(id: CommandId) -> bool {
-    whole::handles(id)
 }

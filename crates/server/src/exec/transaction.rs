@@ -97,7 +97,8 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         worker.gather_clients(id, scope);
         return Ok(Step::Again);
     }
-    let needs_all = multi.queued.iter().any(|(id, _)| whole::handles(*id));
+    let needs_all =
+        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
     let ran = if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran != Step::Done {

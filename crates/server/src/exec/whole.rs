@@ -60,7 +60,8 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
                 let count = options::int(value)?;
                 options.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(commands::error::SYNTAX)?;
             }
-            Some(value) if options::is_word(word, "match") => options.pattern = Some(value),
+            // Redis: a lone star matches everything, the empty key too, which the matcher would not say.
+            Some(value) if options::is_word(word, "match") => options.pattern = (value != b"*").then_some(value),
             Some(value) if options::is_word(word, "type") => options.kind = Some(value.to_ascii_lowercase()),
             _ => return Err(commands::error::SYNTAX),
         }

@@ -191,3 +191,10 @@ pub(super) fn purge_allocator() -> bool {
     };
     result == 0
 }
+
+/// Gives the calling thread a copy of the descriptor table for itself.
+pub(super) fn unshare_descriptors() -> io::Result<()> {
+    // SAFETY: changes nothing but the table that later calls of this thread use. Its callers make sure that no other
+    // thread goes on using a descriptor that only this one has.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
