@@ -52,6 +52,8 @@ pub struct Finished {
     pub conn: ConnId,
     /// The command.
     pub id: CommandId,
+    /// Its arguments as SLOWLOG shows them.
+    pub shown: Vec<Vec<u8>>,
     /// Its reply.
     pub reply: Vec<u8>,
     /// What it left behind.
