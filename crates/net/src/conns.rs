@@ -424,6 +424,16 @@ impl<S: Service> Conns<S> {
         }
     }
 
+    /// Closes the TCP listeners. Connections and Unix sockets stay.
+    pub fn close_tcp_listeners(&mut self) {
+        for listener in &mut self.listeners {
+            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp) {
+                // Closing alone would leave it listening where another descriptor table has a copy.
+                let _ = rustix::net::shutdown(&tcp.socket, rustix::net::Shutdown::Both);
+            }
+        }
+    }
+
     /// Sets the options for TCP connections from now on.
     pub fn set_options(&mut self, options: SocketOptions) {
         self.options = options;

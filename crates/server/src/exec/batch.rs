@@ -274,6 +274,6 @@ impl Worker {
     pub(crate) fn note_slow(&mut self, session: &Session, id: CommandId, args: Args<'_>, took: u64) {
         let microseconds = ticks::to_microseconds(took);
         let spec = table::spec(id);
-        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, args, microseconds);
+        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, crate::slowlog::Kept::Whole(args), microseconds);
     }
 }

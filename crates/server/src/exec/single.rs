@@ -8,6 +8,7 @@ use super::{Step, route};
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Session, State};
 use crate::session_commands;
+use crate::slowlog::{Kept, kept_arguments};
 use crate::ticks;
 use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
@@ -43,6 +44,9 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         }
     };
     finish_reply_mode(worker, session, before, step);
+    if matches!(step, Step::Done | Step::Close | Step::CloseNow) {
+        worker.drop_client_lines(id);
+    }
     step
 }
 
@@ -71,6 +75,10 @@ enum Prepared {
 fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
     let spec = resolve(worker, args)?;
     let flags = spec.flags;
+    if session.state.has(State::UNAUTHENTICATED) && worker.config.requirepass.is_empty() {
+        // The password was taken away since the client connected.
+        session.state.remove(State::UNAUTHENTICATED);
+    }
     if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
@@ -147,7 +155,6 @@ fn runs_inside_multi(id: CommandId) -> bool {
 
 /// Runs a command that passed all checks.
 fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Step {
-    worker.feed_monitors(session, spec, args);
     session.last_command = Some(spec.id);
     let before = worker.reply.len();
     let result = if worker.routes[spec.id.index()].handler.is_some() {
@@ -159,6 +166,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         worker.answer_error(before, spec.id, &error);
         Step::Done
     });
+    if !matches!(step, Step::Busy(_) | Step::Retry | Step::Again) {
+        worker.feed_monitors(session, spec, args);
+    }
     match step {
         Step::Done | Step::Close | Step::CloseNow => {
             worker.note_call(session, spec.id, args);
@@ -256,6 +266,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         conn: id,
         id: spec.id,
         proto: session.proto,
+        shown: kept_arguments(args),
         work: Work::Command {
             args: args.to_owned_args(),
             db: session.db,
@@ -302,7 +313,6 @@ impl Worker {
             self.stats.commands[finished.id.index()].failed.add(1);
             self.shared.note_error(&error.0);
         }
-        self.stats.bytes_out.add(finished.reply.len() as u64);
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
         self.events.ready.extend(events.ready);
@@ -318,8 +328,7 @@ impl Worker {
             if finished.ticks >= self.slow_ticks {
                 let spec = table::spec(finished.id);
                 let microseconds = ticks::to_microseconds(finished.ticks);
-                let name = [spec.name.as_bytes()];
-                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Args::from_slices(&name), microseconds);
+                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Kept::Cut(finished.shown), microseconds);
             }
             if !silent {
                 conns.write_owned(finished.conn, finished.reply);

@@ -97,6 +97,23 @@ fn workers_for(maxclients: u32, limit: u64) -> Option<u32> {
     (needed <= WORKERS_MAX).then(|| u32::try_from(needed).unwrap_or(1))
 }
 
+/// Raises the limit of open files of a running server, whose number of workers and of tables stays as it is.
+///
+/// # Errors
+/// How many clients fit if not all of them do.
+pub fn fit_running(maxclients: u32, workers: u32, private_tables: bool) -> Result<(), u32> {
+    let tables = if private_tables { workers.max(1) } else { 1 };
+    let a_table = u64::from(maxclients.div_ceil(tables)) + RESERVED_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current.filter(|current| *current < a_table) else { return Ok(()) };
+    let (reached, _) = raise(current, limit.maximum, a_table);
+    if reached >= a_table {
+        return Ok(());
+    }
+    let fitting = reached.saturating_sub(RESERVED_DESCRIPTORS).saturating_mul(u64::from(tables));
+    Err(u32::try_from(fitting).unwrap_or(u32::MAX).min(maxclients))
+}
+
 /// Gives the calling thread a descriptor table of its own: a copy of what is open now. Descriptors opened later by
 /// this thread are unknown to others, and theirs to it.
 pub fn use_private_table() -> io::Result<()> {
