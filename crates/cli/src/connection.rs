@@ -277,10 +277,7 @@ pub(crate) fn plain(value: Value) -> Value {
 
 /// A timeout for `poll`.
 pub(crate) fn timespec(timeout: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    }
+    Timespec { tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX), tv_nsec: timeout.subsec_nanos().into() }
 }
 
 /// A connection without these options works as well.

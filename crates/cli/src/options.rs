@@ -261,11 +261,11 @@ impl Parser {
         if !last && self.valued(&name)? {
             return Ok(true);
         }
-        if let Mode::Cluster(words) = &mut self.options.mode {
-            if !word.starts_with(b"-") {
-                words.push(word.to_vec());
-                return Ok(true);
-            }
+        if let Mode::Cluster(words) = &mut self.options.mode
+            && !word.starts_with(b"-")
+        {
+            words.push(word.to_vec());
+            return Ok(true);
         }
         if word.starts_with(b"-") {
             return fail(format_args!("Unrecognized option or bad number of args for: '{name}'"));
@@ -380,10 +380,7 @@ impl Parser {
             "--show-pushes" => match value.first().map(u8::to_ascii_lowercase) {
                 Some(b'n') => options.show_pushes = false,
                 Some(b'y') => options.show_pushes = true,
-                _ => complain(format_args!(
-                    "Unknown --show-pushes value '{}' (valid: '[y]es', '[n]o')",
-                    text(&value)
-                )),
+                _ => complain(format_args!("Unknown --show-pushes value '{}' (valid: '[y]es', '[n]o')", text(&value))),
             },
             "--pipe-timeout" => options.pipe_timeout = number(name, &value)?,
             "--memkeys-samples" => {
@@ -406,9 +403,17 @@ impl Parser {
             "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
                 self.tls = true;
             }
-            "--cluster-replicas" | "--cluster-master-id" | "--cluster-from" | "--cluster-to" | "--cluster-from-user"
-            | "--cluster-from-pass" | "--cluster-slots" | "--cluster-timeout" | "--cluster-pipeline"
-            | "--cluster-threshold" | "--cluster-weight" => {}
+            "--cluster-replicas"
+            | "--cluster-master-id"
+            | "--cluster-from"
+            | "--cluster-to"
+            | "--cluster-from-user"
+            | "--cluster-from-pass"
+            | "--cluster-slots"
+            | "--cluster-timeout"
+            | "--cluster-pipeline"
+            | "--cluster-threshold"
+            | "--cluster-weight" => {}
             _ => {
                 self.position -= 1;
                 return Ok(false);

@@ -229,17 +229,11 @@ impl Session {
         let mut turn = 0;
         while repeat < 0 || turn < repeat {
             turn += 1;
-            if asking {
-                if let Value::Error(reason) = self.connection()?.call(&["ASKING"])? {
-                    complain(format_args!("ASKING failed: {}", text(&reason)));
-                }
+            if asking && let Value::Error(reason) = self.connection()?.call(&["ASKING"])? {
+                complain(format_args!("ASKING failed: {}", text(&reason)));
             }
             self.connection()?.send(arguments)?;
-            let result = if is(arguments, "monitor") {
-                self.monitor()
-            } else {
-                self.receive(arguments, verbatim)
-            };
+            let result = if is(arguments, "monitor") { self.monitor() } else { self.receive(arguments, verbatim) };
             match result {
                 Ok(Ok(())) => {}
                 other => return other,

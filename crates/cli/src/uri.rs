@@ -88,7 +88,8 @@ mod tests {
         match Options::parse(&["--no-auth-warning".into(), "-u".into(), uri.into(), "ping".into()]) {
             Ok(options) => {
                 let server = options.server;
-                let show = |part: Option<Vec<u8>>| part.map_or("-".into(), |p| String::from_utf8_lossy(&p).into_owned());
+                let show =
+                    |part: Option<Vec<u8>>| part.map_or("-".into(), |p| String::from_utf8_lossy(&p).into_owned());
                 format!(
                     "{} {} {} {} {}",
                     server.host,

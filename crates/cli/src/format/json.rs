@@ -28,9 +28,14 @@ pub(super) fn write(out: &mut Vec<u8>, value: &Value, strings: Strings) {
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
             array(out, elements, |out, element| write(out, element, strings));
         }
-        Value::Map(pairs) => object(out, pairs, |out, key| redis_key(out, key, strings), |out, value| {
-            write(out, value, strings);
-        }),
+        Value::Map(pairs) => object(
+            out,
+            pairs,
+            |out, key| redis_key(out, key, strings),
+            |out, value| {
+                write(out, value, strings);
+            },
+        ),
         Value::Attribute { value, .. } => write(out, value, strings),
     }
 }

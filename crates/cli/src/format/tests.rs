@@ -23,7 +23,13 @@ fn check(reply: &str, standard: &str, raw: &str, csv: &str, json: &str) {
 #[test]
 fn single_values() {
     check("+OK\n", "OK\n", "OK\n", "\"OK\"\n", "\"OK\"\n");
-    check("-ERR a \"b\"\n", "(error) ERR a \"b\"\n", "ERR a \"b\"\n\n", "ERROR,\"ERR a \\\"b\\\"\"\n", "error:\"ERR a \\\"b\\\"\"\n");
+    check(
+        "-ERR a \"b\"\n",
+        "(error) ERR a \"b\"\n",
+        "ERR a \"b\"\n\n",
+        "ERROR,\"ERR a \\\"b\\\"\"\n",
+        "error:\"ERR a \\\"b\\\"\"\n",
+    );
     check(":-5\n", "(integer) -5\n", "-5\n", "-5\n", "-5\n");
     check("$3\na\tb\n", "\"a\\tb\"\n", "a\tb\n", "\"a\\tb\"\n", "\"a\\tb\"\n");
     check("$2\né\n", "\"\\xc3\\xa9\"\n", "é\n", "\"\\xc3\\xa9\"\n", "\"é\"\n");
@@ -31,7 +37,13 @@ fn single_values() {
     check("_\n", "(nil)\n", "\n", "NULL\n", "null\n");
     check(",2.5\n", "(double) 2.5\n", "2.5\n", "2.5\n", "2.5\n");
     check("#t\n", "(true)\n", "(true)\n", "true\n", "true\n");
-    check("(12345678901234567890\n", "12345678901234567890\n", "12345678901234567890\n", "12345678901234567890\n", "12345678901234567890\n");
+    check(
+        "(12345678901234567890\n",
+        "12345678901234567890\n",
+        "12345678901234567890\n",
+        "12345678901234567890\n",
+        "12345678901234567890\n",
+    );
     check("=6\ntxt:hi\n", "hi\n", "hi\n", "\"hi\"\n", "\"hi\"\n");
 }
 
@@ -40,7 +52,13 @@ fn lists_and_maps() {
     check("*0\n", "(empty array)\n", "\n", "\n", "[]\n");
     check("~0\n", "(empty set)\n", "\n", "\n", "[]\n");
     check("%0\n", "(empty hash)\n", "\n", "\n", "{}\n");
-    check("*2\n:1\n*2\n+a\n+b\n", "1) (integer) 1\n2) 1) a\n   2) b\n", "1\na\nb\n", "1,\"a\",\"b\"\n", "[1,[\"a\",\"b\"]]\n");
+    check(
+        "*2\n:1\n*2\n+a\n+b\n",
+        "1) (integer) 1\n2) 1) a\n   2) b\n",
+        "1\na\nb\n",
+        "1,\"a\",\"b\"\n",
+        "[1,[\"a\",\"b\"]]\n",
+    );
     check("~1\n+a\n", "1~ a\n", "a\n", "\"a\"\n", "[\"a\"]\n");
     check("%1\n+k\n:1\n", "1# k => (integer) 1\n", "k 1\n", "\"k\",1\n", "{\"k\":1}\n");
     check(
@@ -62,7 +80,10 @@ fn numbers_of_long_lists_are_aligned() {
 
 #[test]
 fn strict_forms_are_what_they_say() {
-    assert_eq!(show(Format::JsonStrict, "*3\n-ERR x\n,inf\n%1\n:1\n$1\n\"\n"), "[{\"error\":\"ERR x\"},\"inf\",{\"1\":\"\\\"\"}]\n");
+    assert_eq!(
+        show(Format::JsonStrict, "*3\n-ERR x\n,inf\n%1\n:1\n$1\n\"\n"),
+        "[{\"error\":\"ERR x\"},\"inf\",{\"1\":\"\\\"\"}]\n"
+    );
     assert_eq!(show(Format::Ndjson, "*2\n:1\n*1\n+a\n"), "1\n[\"a\"]\n");
     assert_eq!(show(Format::CsvStrict, "*4\n$3\na,b\n$1\n\"\n$-1\n$0\n\n"), "\"a,b\",\"\"\"\",,\"\"\n");
     assert_eq!(show(Format::QuotedJson, "$2\né\n"), "\"\\\\xc3\\\\xa9\"\n");

@@ -23,7 +23,8 @@ mod tests {
     #[test]
     fn asks_before_danger_only() {
         let asks = |line: &str| question(&resp::split_args(line.as_bytes()).unwrap()).is_some();
-        for line in ["FLUSHALL", "flushdb async", "KEYS *", "shutdown nosave", "CONFIG SET maxmemory 1", "debug segfault"]
+        for line in
+            ["FLUSHALL", "flushdb async", "KEYS *", "shutdown nosave", "CONFIG SET maxmemory 1", "debug segfault"]
         {
             assert!(asks(line), "{line}");
         }

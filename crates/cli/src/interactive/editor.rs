@@ -107,10 +107,10 @@ impl Prompt {
         }
         for key in keys::keys(command, words).unwrap_or_default() {
             let text = words.get(key.position as usize).and_then(|word| std::str::from_utf8(word).ok());
-            if let Some(text) = text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())) {
-                if assistant.keys.len() < KEYS_MAX {
-                    assistant.keys.insert(text.to_string());
-                }
+            if let Some(text) = text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()))
+                && assistant.keys.len() < KEYS_MAX
+            {
+                assistant.keys.insert(text.to_string());
             }
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn hint(line: &str) -> Option<String> {
         return Some(String::new());
     }
     let hint = join(&nodes, " ");
-    Some(if ends_with_space { hint } else { format!(" {hint}") })
+    Some(if ends_with_space || hint.is_empty() { hint } else { format!(" {hint}") })
 }
 
 /// The command that words start with, and how many words name it.
@@ -118,7 +118,8 @@ impl Node {
                 self.complete = self.children.iter().all(|child| child.complete);
             }
             ArgumentKind::OneOf => {
-                if let Some(child) = self.children.iter_mut().find_map(|child| (child.take(words) > 0).then_some(child)) {
+                if let Some(child) = self.children.iter_mut().find_map(|child| (child.take(words) > 0).then_some(child))
+                {
                     self.words += child.words;
                     self.complete = child.complete;
                 }
@@ -173,10 +174,10 @@ impl Node {
 /// `[name ...]`: what may come again, whatever is filled.
 fn repetition(argument: &'static Argument) -> String {
     let mut text = String::from("[");
-    if argument.multiple_token {
-        if let Some(token) = argument.token {
-            push_token(&mut text, token, argument.kind);
-        }
+    if argument.multiple_token
+        && let Some(token) = argument.token
+    {
+        push_token(&mut text, token, argument.kind);
     }
     match argument.kind {
         ArgumentKind::OneOf | ArgumentKind::Block => text.push_str(&body(argument.kind, &forest(argument.arguments))),
@@ -214,7 +215,8 @@ fn join(nodes: &[Node], separator: &str) -> String {
         parts.extend(begun.and_then(|begun| run.get(begun)).map(Node::text));
         // Behind a required argument that is there, none of them can come any more.
         if behind.is_none_or(|node| node.words == 0) {
-            parts.extend(run.iter().enumerate().filter(|(place, _)| Some(*place) != begun).map(|(_, node)| node.text()));
+            parts
+                .extend(run.iter().enumerate().filter(|(place, _)| Some(*place) != begun).map(|(_, node)| node.text()));
         }
         index += run.len();
     }

@@ -54,7 +54,11 @@ pub(super) fn is_sensitive(words: &[Vec<u8>]) -> bool {
         (b"config", b"set") => (2..count).step_by(2).any(|index| {
             matches!(
                 word(index).as_slice(),
-                b"masterauth" | b"masteruser" | b"requirepass" | b"primaryauth" | b"tls-key-file-pass"
+                b"masterauth"
+                    | b"masteruser"
+                    | b"requirepass"
+                    | b"primaryauth"
+                    | b"tls-key-file-pass"
                     | b"tls-client-key-file-pass"
             )
         }),

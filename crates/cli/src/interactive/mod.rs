@@ -201,12 +201,12 @@ impl Shell {
     }
 
     fn send(&mut self, repeat: i64, words: &[Vec<u8>]) -> Outcome<()> {
-        if self.at_terminal && !self.session.options.yes {
-            if let Some(question) = danger::question(words) {
-                if !terminal::confirm(&question) {
-                    return print("Not sent.\n");
-                }
-            }
+        if self.at_terminal
+            && !self.session.options.yes
+            && let Some(question) = danger::question(words)
+            && !terminal::confirm(&question)
+        {
+            return print("Not sent.\n");
         }
         let start = Instant::now();
         self.session.issue(words, repeat)?;
@@ -243,9 +243,7 @@ impl Shell {
             }
             if notice {
                 let (start, end) = if colour { ("\x1b[1;90m", "\x1b[0m") } else { ("", "") };
-                print(format!(
-                    "{start}Reading messages... (press Ctrl-C to quit or any key to type command)\r{end}"
-                ))?;
+                print(format!("{start}Reading messages... (press Ctrl-C to quit or any key to type command)\r{end}"))?;
             }
             let event = self.wait();
             if notice {
@@ -271,7 +269,8 @@ impl Shell {
         let Ok(connection) = self.session.connection() else {
             return Event::Message;
         };
-        let mut fds = vec![PollFd::new(connection, PollFlags::IN), PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN)];
+        let mut fds =
+            vec![PollFd::new(connection, PollFlags::IN), PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN)];
         fds.extend(signals::pipe().map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN)));
         let _ = poll(&mut fds, Some(&timespec(NOTICE_AGAIN)));
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();

@@ -187,6 +187,8 @@ mod tests {
         assert_eq!(samples.line(Format::Csv, false), "0,2,1.00,3\n");
         assert_eq!(samples.line(Format::Csv, true), "0.500,2.500,1.500,3,1.503,2.500,2.500\n");
         assert_eq!(samples.line(Format::Standard, false), "min: 0.500, max: 2.500, avg: 1.500 (3 samples)");
-        assert!(samples.line(Format::Json, false).starts_with("{\"min\": 0, \"max\": 2, \"avg\": 1.00, \"count\": 3, "));
+        assert!(
+            samples.line(Format::Json, false).starts_with("{\"min\": 0, \"max\": 2, \"avg\": 1.00, \"count\": 3, ")
+        );
     }
 }

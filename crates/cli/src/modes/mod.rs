@@ -9,8 +9,8 @@ use crate::options::Mode;
 use crate::output::{Outcome, fail, print, text};
 use crate::session::{Report, Session};
 
-pub(crate) mod cluster;
 mod cache;
+pub(crate) mod cluster;
 mod eval;
 mod intrinsic;
 mod keys;

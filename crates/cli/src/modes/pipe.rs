@@ -59,12 +59,12 @@ pub(super) fn run(session: &mut Session) -> Outcome<()> {
         if writable {
             transfer.send(connection)?;
         }
-        if let Some(timeout) = timeout.filter(|_| transfer.input_ended && !transfer.done) {
-            if transfer.last_reply.elapsed() > timeout {
-                complain(format_args!("No replies for {} seconds: exiting.", timeout.as_secs()));
-                transfer.errors += 1;
-                break;
-            }
+        if let Some(timeout) = timeout.filter(|_| transfer.input_ended && !transfer.done)
+            && transfer.last_reply.elapsed() > timeout
+        {
+            complain(format_args!("No replies for {} seconds: exiting.", timeout.as_secs()));
+            transfer.errors += 1;
+            break;
         }
     }
     print_line(format_args!("errors: {}, replies: {}", transfer.errors, transfer.replies))?;

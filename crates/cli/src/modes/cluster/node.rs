@@ -178,10 +178,10 @@ fn read_myself(node: &mut Node, table: &str) {
             continue;
         }
         let (first, last) = slots.split_once('-').unwrap_or((slots, slots));
-        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
-            if let Some(range) = node.slots.get_mut(first..last.saturating_add(1)) {
-                range.fill(true);
-            }
+        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>())
+            && let Some(range) = node.slots.get_mut(first..last.saturating_add(1))
+        {
+            range.fill(true);
         }
     }
 }

@@ -54,13 +54,14 @@ impl Type {
 pub(super) fn run(session: &mut Session, measure: Measure) -> Outcome<()> {
     session.connect_or_exit()?;
     let stop = signals::stop_flag();
+    // Redis: the order of the summary.
     let mut types = vec![
-        Type::new("string", Some("STRLEN"), "bytes"),
         Type::new("list", Some("LLEN"), "items"),
-        Type::new("set", Some("SCARD"), "members"),
         Type::new("hash", Some("HLEN"), "fields"),
-        Type::new("zset", Some("ZCARD"), "members"),
+        Type::new("string", Some("STRLEN"), "bytes"),
         Type::new("stream", Some("XLEN"), "entries"),
+        Type::new("set", Some("SCARD"), "members"),
+        Type::new("zset", Some("ZCARD"), "members"),
     ];
     let all = database_size(session)?;
     introduction("biggest")?;
