@@ -64,6 +64,29 @@ impl SlotSpace {
 /// The part of a key that decides its slot: what stands between the first `{` and the next `}`, if anything does.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> &[u8] {
+    if !has_brace(key) {
+        return key;
+    }
+    tagged_part(key)
+}
+
+/// Whether there is a `{`; eight bytes at a time, since nearly all keys have none.
+#[inline]
+fn has_brace(key: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const BRACES: u64 = ONES * b'{' as u64;
+    // Some byte is zero just when some high bit is left (a borrow can only add more behind the first zero).
+    let in_word = |bytes: [u8; 8]| {
+        let differs = u64::from_le_bytes(bytes) ^ BRACES;
+        differs.wrapping_sub(ONES) & !differs & (ONES << 7) != 0
+    };
+    let Some(tail) = key.last_chunk::<8>() else { return key.contains(&b'{') };
+    let (words, _) = key.as_chunks::<8>();
+    words.iter().any(|word| in_word(*word)) || in_word(*tail)
+}
+
+#[inline(never)]
+fn tagged_part(key: &[u8]) -> &[u8] {
     let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
     let inside = &key[open + 1..];
     match inside.iter().position(|byte| *byte == b'}') {
