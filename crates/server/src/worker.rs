@@ -317,6 +317,12 @@ impl Service for Worker {
         flow
     }
 
+    fn half_closed(&mut self, _cx: &mut Context<Message>, _id: ConnId, session: &mut Session) -> bool {
+        // As in Redis: who waits for a key is gone with its side of the connection, but what else a client has sent before
+        // is still run, though it may have to wait for a slot, the gate, or the end of a long command.
+        session.state.has(State::BLOCKED)
+    }
+
     fn closed(&mut self, _cx: &mut Context<Message>, id: ConnId, mut session: Session, _why: CloseReason) {
         self.forget(id, &mut session);
         self.shared.clients.fetch_sub(1, Ordering::SeqCst);
@@ -345,7 +351,12 @@ impl Service for Worker {
         self.stats.turns.add(1);
         let next_cron = self.run_cron(conns, cx.now());
         let next_timer = self.fire_timers(conns, cx.now());
-        let retry = self.run_later(conns);
+        let mut retry = self.run_later(conns);
+        if !self.ready.is_empty() {
+            // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
+            self.serve_ready();
+            retry |= !self.ready.is_empty();
+        }
         self.flush_counts();
         let wait = match next_timer {
             Some(timer) => timer.min(next_cron),
