@@ -424,6 +424,15 @@ impl<S: Service> Conns<S> {
         }
     }
 
+    /// Closes the TCP listeners. Connections and Unix sockets stay.
+    pub fn close_tcp_listeners(&mut self) {
+        for listener in &mut self.listeners {
+            if listener.as_ref().is_some_and(|listener| listener.is_tcp) {
+                *listener = None;
+            }
+        }
+    }
+
     /// Sets the options for TCP connections from now on.
     pub fn set_options(&mut self, options: SocketOptions) {
         self.options = options;

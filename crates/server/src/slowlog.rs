@@ -107,7 +107,7 @@ impl Shared {
             time_s: now_ms / 1000,
             microseconds,
             args: crate::redact::arguments(spec, kept_arguments(args)),
-            address: session.address.clone().map(|address| address.to_string()).unwrap_or_default(),
+            address: crate::session::address_text(session.address, &String::from_utf8_lossy(&config.unixsocket)),
             name: session.extra.as_ref().map(|extra| extra.name.clone()).unwrap_or_default(),
         };
         self.slowlog.add(entry, max_len);

@@ -110,7 +110,10 @@ pub struct Worker {
     pub(crate) now_ms: i64,
     pub(crate) now_s: u32,
     pub(crate) clock: AccessClock,
-    pub(crate) client_lines: Option<Vec<crate::clients::ClientLine>>,
+    pub(crate) gathered: crate::client_list::Gathered,
+    /// Work cut into portions: one is done a turn.
+    pub(crate) chores: VecDeque<crate::client_list::Chore>,
+    net_before: net::Stats,
 }
 
 impl Worker {
@@ -139,7 +142,9 @@ impl Worker {
             now_ms: crate::process::now_ms(),
             now_s: 0,
             clock: AccessClock::default(),
-            client_lines: None,
+            gathered: crate::client_list::Gathered::default(),
+            chores: VecDeque::new(),
+            net_before: net::Stats::default(),
             shared,
         };
         worker.adopt_config();
@@ -230,7 +235,6 @@ impl Worker {
                 reply.take()
             });
             conns.write(*conn, bytes);
-            self.stats.bytes_out.add(bytes.len() as u64);
         }
     }
 
@@ -268,6 +272,7 @@ impl Worker {
             self.monitors.retain(|other| *other != id);
             self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
         }
+        self.drop_client_lines(id);
         if session.extra.is_some() {
             self.unwatch_all(session);
             self.abandon_block(session);
@@ -281,6 +286,21 @@ impl Worker {
                 }
             }
         }
+    }
+}
+
+impl Worker {
+    /// Takes the loop's counters over and measures the turn's work: what lies between the kernel's wake-up and now.
+    fn note_turn(&mut self, cx: &Context<Message>) {
+        let (now, before) = (*cx.stats(), self.net_before);
+        self.net_before = now;
+        self.stats.reads.add(now.reads - before.reads);
+        self.stats.writes.add(now.writes - before.writes);
+        self.stats.bytes_in.add(now.read_bytes - before.read_bytes);
+        self.stats.bytes_out.add(now.written_bytes - before.written_bytes);
+        self.stats.timers.set(self.timers.len() as u64);
+        let took = cx.fresh_now().saturating_duration_since(cx.now());
+        self.stats.turn_us.add(u64::try_from(took.as_micros()).unwrap_or(0));
     }
 }
 
@@ -305,13 +325,9 @@ impl Service for Worker {
 
     fn data(&mut self, cx: &mut Context<Message>, id: ConnId, session: &mut Session, input: &[u8], out: &mut Vec<u8>) -> Flow {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
-        self.stats.reads.add(1);
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
-        let before = self.reply.len();
         let flow = exec::run_input(self, id, session, input);
-        self.stats.bytes_in.add(flow.consumed as u64);
-        self.stats.bytes_out.add((self.reply.len() - before) as u64);
         *out = self.reply.swap_buffer(empty);
         self.flush_counts();
         flow
@@ -351,6 +367,9 @@ impl Service for Worker {
         self.stats.turns.add(1);
         let next_cron = self.run_cron(conns, cx.now());
         let next_timer = self.fire_timers(conns, cx.now());
+        if let Some(chore) = self.chores.pop_front() {
+            chore(self, conns);
+        }
         let mut retry = self.run_later(conns);
         if !self.ready.is_empty() {
             // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
@@ -358,6 +377,10 @@ impl Service for Worker {
             retry |= !self.ready.is_empty();
         }
         self.flush_counts();
+        self.note_turn(cx);
+        if !self.chores.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let wait = match next_timer {
             Some(timer) => timer.min(next_cron),
             None => next_cron,

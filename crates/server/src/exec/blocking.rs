@@ -158,7 +158,6 @@ impl Worker {
             self.stats.note_call(id, ticks, self.ticks_rate);
             self.forget_waiter(&blocked);
         }
-        self.stats.bytes_out.add(reply.len() as u64);
         let silent = session_is_silent(session);
         if !silent {
             conns.write_owned(conn, reply);
@@ -204,10 +203,22 @@ impl Worker {
     pub(crate) fn end_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, error: Option<&str>) -> bool {
         let Some(session) = conns.state_mut(conn) else { return false };
         let Some(blocked) = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()) else { return false };
-        if !blocked.waiter.claim() {
+        let waiter = blocked.waiter.clone();
+        if !waiter.claim() {
             return false;
         }
-        let Some(blocked) = self.unblock(conn, session) else { return false };
+        self.end_claimed_wait(conns, conn, &waiter, error);
+        true
+    }
+
+    /// As [`Worker::end_wait`] for a waiter that the caller has claimed.
+    pub(crate) fn end_claimed_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: &Arc<Waiter>, error: Option<&str>) {
+        let Some(session) = conns.state_mut(conn) else { return };
+        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter.id);
+        if !is_its {
+            return;
+        }
+        let Some(blocked) = self.unblock(conn, session) else { return };
         let mut reply = Reply::with_buffer(Vec::new(), session.proto);
         match error {
             Some(text) => {
@@ -220,7 +231,6 @@ impl Worker {
         let silent = session_is_silent(session);
         self.forget_waiter(&blocked);
         self.later.push(Later::Resume(conn, if silent { Vec::new() } else { reply.take() }));
-        true
     }
 
     /// Ends the waits whose time is over. Returns when the next one is due.

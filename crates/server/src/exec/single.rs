@@ -4,7 +4,7 @@
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in [`crate::session_commands`].
 
-use super::{Step, route};
+use super::{Step, route, transaction};
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Session, State};
 use crate::session_commands;
@@ -41,6 +41,9 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         }
     };
     finish_reply_mode(worker, session, before, step);
+    if matches!(step, Step::Done | Step::Close | Step::CloseNow) {
+        worker.drop_client_lines(id);
+    }
     step
 }
 
@@ -69,6 +72,10 @@ enum Prepared {
 fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
     let spec = resolve(worker, args)?;
     let flags = spec.flags;
+    if session.state.has(State::UNAUTHENTICATED) && worker.config.requirepass.is_empty() {
+        // The password was taken away since the client connected.
+        session.state.remove(State::UNAUTHENTICATED);
+    }
     if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
@@ -158,7 +165,6 @@ fn runs_inside_multi(id: CommandId) -> bool {
 
 /// Runs a command that passed all checks.
 fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Step {
-    worker.feed_monitors(session, spec, args);
     session.last_command = Some(spec.id);
     let before = worker.reply.len();
     let result = if worker.routes[spec.id.index()].handler.is_some() {
@@ -170,6 +176,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         worker.answer_error(before, spec.id, &error);
         Step::Done
     });
+    if !matches!(step, Step::Busy(_) | Step::Retry | Step::Again) {
+        worker.feed_monitors(session, spec, args);
+    }
     match step {
         Step::Done | Step::Close | Step::CloseNow => {
             worker.note_call(session, spec.id, args);
@@ -316,7 +325,6 @@ impl Worker {
             self.stats.commands[finished.id.index()].failed.add(1);
             self.shared.note_error(&error.0);
         }
-        self.stats.bytes_out.add(finished.reply.len() as u64);
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
         self.events.ready.extend(events.ready);

@@ -4,6 +4,7 @@
 //! else. With a command over the whole keyspace in it, it runs behind the closed gate.
 
 use super::{Step, single, whole};
+use crate::client_list::Scope;
 use crate::session::{Multi, Session, State, Watch};
 use crate::session_commands;
 use crate::ticks;
@@ -108,9 +109,13 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         worker.unwatch_all(session);
         return Err(CmdError::new("EXECABORT Transaction discarded because of previous errors."));
     }
-    let needs_clients = multi.queued.iter().any(|(id, _)| session_commands::needs_clients(*id));
-    if needs_clients && worker.client_lines.is_none() {
-        return Ok(session_commands::gather_clients(worker, id));
+    let scopes = multi.queued.iter().filter_map(|(id, args)| session_commands::client::scope_of(*id, args.as_args()));
+    // Several commands with different wants: all clients serve each of them.
+    if let Some(scope) = scopes.reduce(|first, second| if first == second { first } else { Scope::All })
+        && worker.client_lines(id).is_none()
+    {
+        worker.gather_clients(id, scope);
+        return Ok(Step::Again);
     }
     let needs_all =
         multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));

@@ -97,6 +97,24 @@ fn workers_for(maxclients: u32, limit: u64) -> Option<u32> {
     (needed <= WORKERS_MAX).then(|| u32::try_from(needed).unwrap_or(1))
 }
 
+/// How many of `maxclients` clients fit into the tables of a running server, after raising the limit of open files as far
+/// as the system lets us (each table follows the process's limit).
+pub fn reach(maxclients: u32, workers: u32, private_tables: bool) -> u32 {
+    let wanted = u64::from(maxclients) + RESERVED_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current else { return maxclients };
+    let reached = if current >= wanted { current } else { raise(current, limit.maximum, wanted).0 };
+    if reached >= wanted {
+        return maxclients;
+    }
+    let fitting = if private_tables {
+        (reached.saturating_sub(8 * RESERVED_DESCRIPTORS) * 9 / 10).saturating_mul(u64::from(workers))
+    } else {
+        reached.saturating_sub(RESERVED_DESCRIPTORS)
+    };
+    u32::try_from(fitting).unwrap_or(maxclients).min(maxclients)
+}
+
 /// Gives the calling thread a descriptor table of its own: a copy of what is open now. Descriptors opened later by
 /// this thread are unknown to others, and theirs to it.
 pub fn use_private_table() -> io::Result<()> {
