@@ -237,7 +237,10 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
         return Ok(Step::Busy(busy));
     }
     let route = worker.routes[spec.id.index()];
-    if let Some(cost) = route.cost {
+    // Without slots the arguments are too broken to tell the keys, so none may be looked at.
+    if let Some(cost) = route.cost
+        && !slots.is_empty()
+    {
         let cost = worker.with_ctx(session, false, |ctx| cost(ctx, args));
         if cost > INLINE_BUDGET {
             worker.locks.unlock_all();
