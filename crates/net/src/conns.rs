@@ -427,8 +427,9 @@ impl<S: Service> Conns<S> {
     /// Closes the TCP listeners. Connections and Unix sockets stay.
     pub fn close_tcp_listeners(&mut self) {
         for listener in &mut self.listeners {
-            if listener.as_ref().is_some_and(|listener| listener.is_tcp) {
-                *listener = None;
+            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp) {
+                // Closing alone would leave it listening where another descriptor table has a copy.
+                let _ = rustix::net::shutdown(&tcp.socket, rustix::net::Shutdown::Both);
             }
         }
     }

@@ -103,7 +103,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let socket_path = config.unixsocket.clone();
     let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())].iter().filter(|(_, on)| *on).map(|(kind, _)| *kind).collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
-    shared.private_tables.store(descriptors.private_tables, Ordering::Relaxed);
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
@@ -212,6 +211,7 @@ fn run_workers(
     private_tables: bool,
     ready: impl FnOnce(),
 ) -> std::io::Result<()> {
+    shared.private_tables.store(private_tables, Ordering::Relaxed);
     let options = socket_options(&shared.config.snapshot());
     let mut builders = Vec::new();
     for of_worker in listeners {

@@ -73,7 +73,7 @@ pub struct Shared {
     pub config_file: String,
     /// Path of the executable.
     pub executable: String,
-    /// Whether each worker has a descriptor table of its own.
+    /// Each worker has a descriptor table of its own.
     pub private_tables: AtomicBool,
     /// Name by which the server was started, for the process title.
     pub program: OnceLock<Vec<u8>>,

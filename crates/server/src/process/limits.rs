@@ -97,22 +97,21 @@ fn workers_for(maxclients: u32, limit: u64) -> Option<u32> {
     (needed <= WORKERS_MAX).then(|| u32::try_from(needed).unwrap_or(1))
 }
 
-/// How many of `maxclients` clients fit into the tables of a running server, after raising the limit of open files as far
-/// as the system lets us (each table follows the process's limit).
-pub fn reach(maxclients: u32, workers: u32, private_tables: bool) -> u32 {
-    let wanted = u64::from(maxclients) + RESERVED_DESCRIPTORS;
+/// Raises the limit of open files of a running server, whose number of workers and of tables stays as it is.
+///
+/// # Errors
+/// How many clients fit if not all of them do.
+pub fn fit_running(maxclients: u32, workers: u32, private_tables: bool) -> Result<(), u32> {
+    let tables = if private_tables { workers.max(1) } else { 1 };
+    let a_table = u64::from(maxclients.div_ceil(tables)) + RESERVED_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
-    let Some(current) = limit.current else { return maxclients };
-    let reached = if current >= wanted { current } else { raise(current, limit.maximum, wanted).0 };
-    if reached >= wanted {
-        return maxclients;
+    let Some(current) = limit.current.filter(|current| *current < a_table) else { return Ok(()) };
+    let (reached, _) = raise(current, limit.maximum, a_table);
+    if reached >= a_table {
+        return Ok(());
     }
-    let fitting = if private_tables {
-        (reached.saturating_sub(8 * RESERVED_DESCRIPTORS) * 9 / 10).saturating_mul(u64::from(workers))
-    } else {
-        reached.saturating_sub(RESERVED_DESCRIPTORS)
-    };
-    u32::try_from(fitting).unwrap_or(maxclients).min(maxclients)
+    let fitting = reached.saturating_sub(RESERVED_DESCRIPTORS).saturating_mul(u64::from(tables));
+    Err(u32::try_from(fitting).unwrap_or(u32::MAX).min(maxclients))
 }
 
 /// Gives the calling thread a descriptor table of its own: a copy of what is open now. Descriptors opened later by

@@ -162,13 +162,6 @@ pub(super) fn write_syslog(priority: i32, line: &str) {
     }
 }
 
-/// Gives the calling thread a copy of the descriptor table for itself.
-pub(super) fn unshare_descriptors() -> io::Result<()> {
-    // SAFETY: changes nothing but the table that later calls of this thread use. Its callers make sure that no other
-    // thread goes on using a descriptor that only this one has.
-    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Microseconds of processor time outside and inside the kernel.
 pub(super) fn resource_usage(whose: i32) -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -197,4 +190,11 @@ pub(super) fn purge_allocator() -> bool {
         )
     };
     result == 0
+}
+
+/// Gives the calling thread a copy of the descriptor table for itself.
+pub(super) fn unshare_descriptors() -> io::Result<()> {
+    // SAFETY: changes nothing but the table that later calls of this thread use. Its callers make sure that no other
+    // thread goes on using a descriptor that only this one has.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -40,8 +40,8 @@ pub(crate) fn run(worker: &mut Worker, session: &Session, command: CommandId, ar
             let arguments: Vec<&[u8]> = args.slice(2).iter().collect();
             let context = SetContext { client_is_local: session.is_local(), is_loading: false };
             let shared = worker.shared.clone();
-            let before = shared.config.snapshot();
-            shared.config.set(&arguments, context, &mut |config, changed| act(&shared, config, changed)).map_err(error_line)?;
+            let (before, index) = (shared.config.snapshot(), worker.index);
+            shared.config.set(&arguments, context, &mut |config, changed| act(&shared, index, config, changed)).map_err(error_line)?;
             worker.adopt_config();
             warn_about_memory(&before, &worker.config);
             worker.reply.ok();
@@ -72,25 +72,24 @@ fn warn_about_memory(before: &Config, now: &Config) {
 
 // ---- acting on changes -------------------------------------------------------------------------------------------
 
-fn act(shared: &Arc<Shared>, config: &Config, changed: &[&'static Directive]) -> Result<(), ApplyError> {
+fn act(shared: &Arc<Shared>, worker: u16, config: &Config, changed: &[&'static Directive]) -> Result<(), ApplyError> {
     let mut is_title_old = false;
     for directive in changed {
         let refuse = |message: String| ApplyError { directive: directive.name, message };
         match directive.name {
             "port" => {
-                listen_anew(shared, config).map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
+                listen_anew(shared, worker, config).map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
                 is_title_old = true;
             }
             "bind" => {
-                listen_anew(shared, config).map_err(|()| refuse("Failed to bind to specified addresses.".to_owned()))?;
+                listen_anew(shared, worker, config).map_err(|()| refuse("Failed to bind to specified addresses.".to_owned()))?;
                 is_title_old = true;
             }
             "proc-title-template" => is_title_old = true,
             "maxclients" => {
-                let fitting = limits::reach(config.maxclients, config.io_threads, shared.private_tables.load(Ordering::Relaxed));
-                if fitting < config.maxclients {
-                    return Err(refuse(limits::too_many_clients(fitting)));
-                }
+                let workers = u32::try_from(shared.workers()).unwrap_or(1);
+                let fitted = limits::fit_running(config.maxclients, workers, shared.private_tables.load(Ordering::Relaxed));
+                fitted.map_err(|fitting| refuse(limits::too_many_clients(fitting)))?;
             }
             "loglevel" => log::set_level(config.loglevel),
             "crash-log-enabled" => crash::set_enabled(config.crash_log_enabled),
@@ -115,13 +114,29 @@ fn act(shared: &Arc<Shared>, config: &Config, changed: &[&'static Directive]) ->
     Ok(())
 }
 
-/// Opens the TCP listeners of a configuration and puts them in the place of the present ones, on all workers.
-fn listen_anew(shared: &Shared, config: &Config) -> Result<(), ()> {
+/// Listens by a changed configuration, on all workers, and no longer by the present one.
+///
+/// `asker` opens its sockets here and now, so that a refusal of the kernel is the client's answer and the address is
+/// served when it has its OK; the others open theirs on their own threads, since a worker may have a descriptor table
+/// of its own.
+fn listen_anew(shared: &Shared, asker: u16, config: &Config) -> Result<(), ()> {
     let is_new_port = shared.config.snapshot().port != config.port;
-    let (all, _) = boot::open_tcp_listeners(config, shared.workers(), is_new_port).ok_or(())?;
-    for (worker, listeners) in all.into_iter().enumerate() {
+    let (mut of_asker, _) = boot::open_tcp_listeners(config, 1, is_new_port).ok_or(())?;
+    for worker in 0..shared.workers() {
         #[allow(clippy::cast_possible_truncation)]
-        shared.post(worker as u16, Message::Call(Box::new(move |_, conns| exchange(conns, listeners))));
+        let worker = worker as u16;
+        let call: Box<dyn FnOnce(&mut Worker, &mut net::Conns<Worker>) + Send> = if worker == asker {
+            let listeners = of_asker.pop().unwrap_or_default();
+            Box::new(move |_, conns| exchange(conns, listeners))
+        } else {
+            let config = config.clone();
+            Box::new(move |_, conns| {
+                // A failure here is in the log; the other workers take the clients.
+                let opened = boot::open_tcp_listeners(&config, 1, false).and_then(|(mut all, _)| all.pop());
+                exchange(conns, opened.unwrap_or_default());
+            })
+        };
+        shared.post(worker, Message::Call(call));
     }
     Ok(())
 }
@@ -156,7 +171,7 @@ impl Shared {
             stats.reset();
         }
         self.error_counts.lock().clear();
-        self.acl_denied_auth.store(0, std::sync::atomic::Ordering::Relaxed);
+        self.acl_denied_auth.store(0, Ordering::Relaxed);
         let mut rates = self.rates.lock();
         *rates = crate::shared::Rates::default();
     }

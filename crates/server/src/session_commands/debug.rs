@@ -1,12 +1,15 @@
 //! DEBUG, as test suites need it.
 
 use crate::exec::Step;
+use crate::offload::{Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::shared::{Shared, random_id};
 use crate::worker::{Finished, Message, Worker};
-use commands::{CmdError, CommandId, options};
-use keyspace::Events;
+use commands::keys::debug;
+use commands::keys::digest::Digest;
+use commands::{CmdError, CmdResult, CommandId, Ctx, options};
+use keyspace::{DbIndex, Events, Slot};
 use net::ConnId;
 use resp::{Args, Reply};
 use std::sync::Arc;
@@ -15,8 +18,6 @@ use std::time::Duration;
 
 /// Longest DEBUG SLEEP.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
-/// Keys that DEBUG POPULATE makes in one go.
-const POPULATE_PORTION: u64 = 1024;
 
 /// The answer to a command that the configuration does not allow.
 pub(crate) fn not_allowed(command: &str, directive: &str) -> CmdError {
@@ -72,6 +73,16 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
             worker.reply.bulk(sizes);
         }
         (b"populate", 3..=5) => return populate(worker, session, args),
+        (b"object", 3) => return on_keys(worker, session, args.slice(2), |ctx| debug::object(ctx, last)),
+        (b"digest-value", _) => {
+            return on_keys(worker, session, args.slice(2), |ctx| {
+                debug::digest_value(ctx, args.slice(2));
+                Ok(())
+            });
+        }
+        (b"listpack", 3) => return on_keys(worker, session, args.slice(2), |ctx| debug::listpack(ctx, last).map(|text| print(&text))),
+        (b"htstats-key", 3 | 4) => return on_keys(worker, session, Args::from_slices(&[last]), |ctx| debug::table_stats(ctx, last)),
+        (b"digest", 2) => return digest(worker, id, session),
         // What these turn on or off is not there, so either state is the one asked for.
         (b"set-disable-deny-scripts" | b"set-skip-checksum-validation" | b"aof-flush-sleep" | b"pause-cron" | b"drop-cluster-packet-filter", 3)
         | (b"replicate", 3..)
@@ -135,6 +146,60 @@ fn freeze(shared: &Arc<Shared>, time: Duration) {
     }
     std::thread::sleep(time);
     gate.open();
+}
+
+// ---- keys --------------------------------------------------------------------------------------------------------
+
+/// Runs `work` with the slots of `keys` held.
+fn on_keys(worker: &mut Worker, session: &Session, keys: Args<'_>, work: impl FnOnce(&mut Ctx<'_>) -> CmdResult) -> Result<Step, CmdError> {
+    let mut slots: Vec<Slot> = keys.iter().map(|key| worker.locks.keyspace().slot(key)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    let is_first = worker.locks.held() == 0;
+    if let Err(busy) = worker.locks.try_lock_all(&slots) {
+        return Ok(Step::Busy(busy));
+    }
+    let done = worker.with_ctx(session, false, work);
+    // Within a transaction its end gives all slots back.
+    if is_first {
+        worker.locks.unlock_all();
+    }
+    done.map(|()| Step::Done)
+}
+
+fn print(text: &str) {
+    use std::io::Write as _;
+    // Nobody may be reading.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// DEBUG DIGEST, on an offload thread, slot by slot: it is the digest of one moment if nobody writes meanwhile.
+fn digest(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step, CmdError> {
+    if session.state.has(State::IN_MULTI) {
+        return Err(CmdError::new("ERR DEBUG DIGEST is not for transactions"));
+    }
+    let work = Work::Walk(Box::new(|locks, reply| {
+        let mut digest = Digest::default();
+        let keyspace = locks.keyspace().clone();
+        for db in 0..keyspace.databases() {
+            let mut is_begun = false;
+            for slot in keyspace.slots() {
+                locks.lock_all(&[slot]);
+                for entry in locks.slot(slot).db(DbIndex(db)).iter().flat_map(|db| db.table().iter()) {
+                    if !std::mem::replace(&mut is_begun, true) {
+                        digest.mix_db(db);
+                    }
+                    digest.xor_key(entry);
+                }
+                locks.unlock_all();
+            }
+        }
+        reply.simple(digest.to_hex());
+    }));
+    session.state.insert(State::OFFLOADED);
+    let job = Job { worker: worker.index, conn: id, id: CommandId::Debug, proto: session.proto, work };
+    worker.shared.offload.submit(&worker.shared, job);
+    Ok(Step::Parked)
 }
 
 // ---- the others --------------------------------------------------------------------------------------------------
@@ -225,12 +290,10 @@ fn populate(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<St
     if size > worker.settings.max_bulk {
         return Err(CmdError::new("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
     }
-    let made = if worker.locks.is_alone() || session.state.has(State::IN_MULTI) {
+    if worker.locks.is_alone() || session.state.has(State::IN_MULTI) {
         return Err(CmdError::new("ERR DEBUG POPULATE is not for transactions"));
-    } else {
-        worker.alone(|worker| make_keys(worker, session, prefix, count, size))
-    };
-    if made.is_none() {
+    }
+    if worker.alone(|worker| make_keys(worker, session, prefix, count, size)).is_none() {
         return Ok(Step::Retry);
     }
     worker.reply.ok();
@@ -247,13 +310,9 @@ fn make_keys(worker: &mut Worker, session: &Session, prefix: &[u8], count: u64, 
         if size > 0 {
             value.resize(size, 0);
         }
-        // A view remembers a key by its address, so each key gets one of its own.
         let mut view = keyspace::DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
         if !view.exists(&key) {
             view.insert(&key, keyspace::Value::from_bytes(&value), None);
-        }
-        if number.is_multiple_of(POPULATE_PORTION) {
-            worker.events.notifications.clear();
         }
     }
 }
