@@ -13,7 +13,7 @@ use commands::table::CommandId;
 use commands::{Block, Ctx};
 use keyspace::lock::Wake;
 use keyspace::waiters::Waiter;
-use keyspace::{DbIndex, DbView};
+use keyspace::{DbIndex, DbView, ValueRef};
 use net::{ConnId, Conns};
 use resp::{Args, Proto, Reply};
 use std::collections::VecDeque;
@@ -98,12 +98,16 @@ impl Worker {
         let (now_ms, clock) = (self.now_ms, self.clock);
         let waiters = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).waiters_of(key);
         for waiter in waiters {
+            let spec = self.routes[waiter.command as usize].spec;
+            let mut view = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock);
             // Left to wait as soon as the key is gone again.
-            let exists = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).exists(key);
-            if !exists {
+            if !view.exists(key) {
                 break;
             }
-            let spec = self.routes[waiter.command as usize].spec;
+            // Redis: a key of another type than the one waited for wakes nobody.
+            if !view.get(key).is_some_and(|value| is_waited_for(spec.id, value)) {
+                continue;
+            }
             if let Ok(slots) = super::single::slots_of(self, spec, waiter.args.as_args()) {
                 self.locks.try_lock_all(&slots)?;
             }
@@ -244,6 +248,16 @@ impl Worker {
             }
         }
         self.timers.next_in(now)
+    }
+}
+
+/// Whether a blocked command waits for values of this type.
+fn is_waited_for(id: CommandId, value: ValueRef<'_>) -> bool {
+    use CommandId as C;
+    match id {
+        C::Blpop | C::Brpop | C::Blmove | C::Brpoplpush | C::Blmpop => matches!(value, ValueRef::List(_)),
+        C::Bzpopmin | C::Bzpopmax | C::Bzmpop => matches!(value, ValueRef::ZSet(_)),
+        _ => true,
     }
 }
 
