@@ -343,6 +343,12 @@ impl Service for Worker {
         flow
     }
 
+    fn half_closed(&mut self, _cx: &mut Context<Message>, _id: ConnId, session: &mut Session) -> bool {
+        // As in Redis: who waits for a key is gone with its side of the connection, but what else a client has sent before
+        // is still run, though it may have to wait for a slot, the gate, or the end of a long command.
+        session.state.has(State::BLOCKED)
+    }
+
     fn closed(&mut self, _cx: &mut Context<Message>, id: ConnId, mut session: Session, _why: CloseReason) {
         self.forget(id, &mut session);
         self.shared.clients.fetch_sub(1, Ordering::SeqCst);
@@ -374,7 +380,12 @@ impl Service for Worker {
         if let Some(chore) = self.chores.pop_front() {
             chore(self, conns);
         }
-        let retry = self.run_later(conns);
+        let mut retry = self.run_later(conns);
+        if !self.ready.is_empty() {
+            // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
+            self.serve_ready();
+            retry |= !self.ready.is_empty();
+        }
         self.flush_counts();
         self.note_turn(cx);
         if !self.chores.is_empty() {

@@ -199,6 +199,7 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
         run_planned(worker, session, &planned, args);
         ran += 1;
         if worker.events.has_work() {
+            worker.serve_held();
             break;
         }
     }
