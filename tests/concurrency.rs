@@ -154,9 +154,8 @@ fn moves_between_slots_keep_what_there_is() {
             assert!(!reply.is_error() || reply.text() == "ERR no such key", "{command}: {reply}");
         }
     });
-    let mut total = |command: &str, key: &str| -> i64 {
-        (0..6).map(|i| number(&admin.run(&format!("{command} {key}:{i}")))).sum()
-    };
+    let mut total =
+        |command: &str, key: &str| -> i64 { (0..6).map(|i| number(&admin.run(&format!("{command} {key}:{i}")))).sum() };
     assert_eq!(total("SCARD", "set"), THINGS as i64);
     assert_eq!(total("LLEN", "list"), THINGS as i64);
     assert_eq!(total("EXISTS", "name"), 1);

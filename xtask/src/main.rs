@@ -1,6 +1,7 @@
 //! The project's tasks, run as `cargo xtask TASK`. Each task is a module of its own; this file
 //! only chooses.
 
+mod bench;
 mod diff;
 mod hostile;
 mod steps;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
     let result = match task.as_deref() {
         Some("test") => test::main(parser),
         Some("up") => up::main(parser),
+        Some("bench") => bench::main(parser),
+        Some("floor") => bench::floor::main(parser),
         Some("diff") => diff::main(parser),
         Some("hostile") => hostile::main(parser),
         Some("tidy") => tidy::main(parser),

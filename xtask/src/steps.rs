@@ -85,10 +85,7 @@ impl Steps {
 
 fn run_quietly(command: &mut Command) -> Result<Tally> {
     let shown = format!("{command:?}");
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot run {shown}"))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {shown}"))?;
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let (mut passed, mut failed) = count_tests(&text);
     if passed + failed == 0 {
@@ -110,7 +107,9 @@ fn count_tests(text: &str) -> (usize, usize) {
         }
         let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
         for pair in words.windows(2) {
-            let Ok(count) = pair[0].parse::<usize>() else { continue };
+            let Ok(count) = pair[0].parse::<usize>() else {
+                continue;
+            };
             match pair[1] {
                 "passed" => sums.0 += count,
                 "failed" => sums.1 += count,

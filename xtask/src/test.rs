@@ -32,7 +32,9 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     let mut may_install = true;
     while let Some(arg) = parser.next()? {
         match arg {
-            Long("only") => only = parser.value()?.string()?.split(',').map(str::to_owned).collect(),
+            Long("only") => {
+                only = parser.value()?.string()?.split(',').map(str::to_owned).collect();
+            }
             Long("no-install") => may_install = false,
             Long("help") | Short('h') => {
                 print!("{HELP}");
@@ -58,8 +60,8 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         steps.command("clippy", &mut cargo(&args));
     }
     let own_binary = std::env::var_os(binary::OXIDIS_BIN).is_none();
-    let program = std::env::var_os(binary::OXIDIS_BIN)
-        .map_or_else(|| target_dir().join("fast/oxidis"), std::path::PathBuf::from);
+    let program =
+        std::env::var_os(binary::OXIDIS_BIN).map_or_else(|| target_dir().join("fast/oxidis"), std::path::PathBuf::from);
     let tests = |args: &[&str]| {
         let mut command = cargo(args);
         command.env(binary::OXIDIS_BIN, &program);

@@ -59,10 +59,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     );
     let port = port.to_string();
     // The server takes this process's place, so that Ctrl-C and its exit code are its own.
-    let error = Command::new(&binary)
-        .args(["server", "--port", &port, "--dir"])
-        .arg(&directory)
-        .args(directives)
-        .exec();
+    let error =
+        Command::new(&binary).args(["server", "--port", &port, "--dir"]).arg(&directory).args(directives).exec();
     Err(error).with_context(|| format!("cannot run {shown}"))
 }

@@ -8,6 +8,7 @@
 
 pub mod ctx;
 pub mod dispatch;
+pub(crate) mod collections;
 pub mod error;
 pub mod options;
 pub mod table;
@@ -25,6 +26,7 @@ pub mod zsets;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use collections::cursor;
 pub use ctx::{Block, Ctx, Settings};
 pub use dispatch::{Cost, Handler, cost, handler};
 pub use error::{CmdError, CmdResult};

@@ -36,29 +36,28 @@ pub(crate) fn settings() -> Settings {
         list: keyspace::list::ListLimits::default(),
         max_bulk: 512 << 20,
         policy: Policy::NoEviction,
-        active_expire: true,
     }
 }
 
 /// A keyspace and one client.
 pub(crate) struct Bench {
-    pub locks: LockSet,
-    pub events: Events,
-    pub settings: Settings,
-    pub now_ms: i64,
-    pub db: DbIndex,
-    pub proto: Proto,
-    pub may_block: bool,
+    pub(crate) locks: LockSet,
+    pub(crate) events: Events,
+    pub(crate) settings: Settings,
+    pub(crate) now_ms: i64,
+    pub(crate) db: DbIndex,
+    pub(crate) proto: Proto,
+    pub(crate) may_block: bool,
     /// What the last command waits for.
-    pub block: Option<Block>,
+    pub(crate) block: Option<Block>,
     /// The log factor is 0 so that LFU counters are predictable.
-    pub clock: AccessClock,
+    pub(crate) clock: AccessClock,
     alone: Option<keyspace::lockset::Alone>,
 }
 
 impl Bench {
     /// An empty keyspace of 16 databases.
-    pub fn new() -> Bench {
+    pub(crate) fn new() -> Bench {
         let mut locks = LockSet::new(Keyspace::new(SlotSpace::Redis, 16));
         locks.enter();
         let alone = locks.begin_alone();
@@ -70,13 +69,13 @@ impl Bench {
     }
 
     /// Lets time pass.
-    pub fn advance(&mut self, ms: i64) {
+    pub(crate) fn advance(&mut self, ms: i64) {
         self.now_ms += ms;
         self.clock = AccessClock::at(self.now_ms, self.clock.lfu, self.clock.log_factor, self.clock.decay_minutes);
     }
 
     /// Lends a context over the keyspace.
-    pub fn with_ctx<R>(&mut self, reply: &mut Reply, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
+    pub(crate) fn with_ctx<R>(&mut self, reply: &mut Reply, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
         let db = DbView::new(&mut self.locks, &mut self.events, self.db, self.now_ms, self.clock);
         let mut ctx = Ctx { db, out: reply, settings: &self.settings, may_block: self.may_block, block: None };
         let result = work(&mut ctx);
@@ -86,7 +85,7 @@ impl Bench {
     }
 
     /// Runs one command and gives the reply's bytes; nothing when the command asked to be blocked.
-    pub fn run_args(&mut self, args: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn run_args(&mut self, args: &[&[u8]]) -> Vec<u8> {
         let args = Args::from_slices(args);
         let mut reply = Reply::with_buffer(Vec::new(), self.proto);
         if let Err(error) = self.dispatch(args, &mut reply) {
@@ -147,7 +146,7 @@ impl Bench {
     }
 
     /// Runs a command line (quoted as redis-cli reads it); the reply as one readable line.
-    pub fn run(&mut self, line: &str) -> String {
+    pub(crate) fn run(&mut self, line: &str) -> String {
         let args = split(line);
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         let reply = self.run_args(&args);
@@ -156,14 +155,14 @@ impl Bench {
 
     /// Asserts the reply of a line.
     #[track_caller]
-    pub fn check(&mut self, line: &str, expected: &str) {
+    pub(crate) fn check(&mut self, line: &str, expected: &str) {
         let reply = self.run(line);
         assert_eq!(reply, expected, "reply of {line}");
     }
 
     /// Asserts the replies of many lines, each `command => reply`; empty lines and those with `#` are passed over.
     #[track_caller]
-    pub fn check_all(&mut self, lines: &str) {
+    pub(crate) fn check_all(&mut self, lines: &str) {
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (command, expected) = line.rsplit_once("=>").expect("command => reply");
             self.check(command.trim(), expected.trim());
@@ -171,7 +170,7 @@ impl Bench {
     }
 
     /// Takes the notifications since the last call, each as `event key` (`event key@db` outside of database 0).
-    pub fn take_events(&mut self) -> Vec<String> {
+    pub(crate) fn take_events(&mut self) -> Vec<String> {
         let notifications = std::mem::take(&mut self.events.notifications);
         notifications
             .into_iter()
@@ -183,7 +182,7 @@ impl Bench {
     }
 
     /// Takes the count of changes since the last call.
-    pub fn take_dirty(&mut self) -> u64 {
+    pub(crate) fn take_dirty(&mut self) -> u64 {
         std::mem::take(&mut self.events.dirty)
     }
 }
@@ -221,13 +220,13 @@ pub(crate) struct Oracle {
     buffer: Vec<u8>,
     event_buffer: Vec<u8>,
     /// Major and minor.
-    pub version: (u32, u32),
+    pub(crate) version: (u32, u32),
     last: [i64; 3],
 }
 
 impl Oracle {
     /// Starts a server; `None` where there is none.
-    pub fn start(extra: &[&str]) -> Option<Oracle> {
+    pub(crate) fn start(extra: &[&str]) -> Option<Oracle> {
         let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
         let port = free_port();
         let child = Command::new(program)
@@ -244,12 +243,10 @@ impl Oracle {
             stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
             Some(stream)
         };
-        let Some(stream) = (0..200).find_map(|_| {
+        let stream = (0..200).find_map(|_| {
             std::thread::sleep(Duration::from_millis(25));
             connect()
-        }) else {
-            return None;
-        };
+        })?;
         let events = connect()?;
         let mut oracle = Oracle { child, stream, events, buffer: Vec::new(), event_buffer: Vec::new(), version: (0, 0), last: [0; 3] };
         let info = String::from_utf8_lossy(&oracle.ask(&[b"INFO", b"server"])).into_owned();
@@ -265,13 +262,13 @@ impl Oracle {
     }
 
     /// Sends one command and gives the reply's bytes.
-    pub fn ask(&mut self, args: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn ask(&mut self, args: &[&[u8]]) -> Vec<u8> {
         send(&mut self.stream, args);
         receive(&mut self.stream, &mut self.buffer)
     }
 
     /// Notifications since the last call, as [`Bench::take_events`] shows them.
-    pub fn take_events(&mut self) -> Vec<String> {
+    pub(crate) fn take_events(&mut self) -> Vec<String> {
         self.ask(&[b"PUBLISH", b"sync", b"1"]);
         let mut events = Vec::new();
         loop {
@@ -289,7 +286,7 @@ impl Oracle {
     }
 
     /// Changes, hits and misses since the last call.
-    pub fn deltas(&mut self) -> [i64; 3] {
+    pub(crate) fn deltas(&mut self) -> [i64; 3] {
         let mut info = String::from_utf8_lossy(&self.ask(&[b"INFO", b"persistence"])).into_owned();
         info.push_str(&String::from_utf8_lossy(&self.ask(&[b"INFO", b"stats"])));
         let field = |name: &str| -> i64 {

@@ -7,17 +7,18 @@
 //! it never waits, closed, for more than one command boundary.
 
 use crossbeam_utils::CachePadded;
-use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, fence, pause, wait, yield_now};
 
 /// Most threads that may take part: workers, offload threads, the timer thread, the tests' own.
-pub const MAX_PARTICIPANTS: usize = 512;
+pub const MAX_PARTICIPANTS: usize = if cfg!(loom) { 3 } else { 512 };
 
 /// See the module.
 pub struct Gate {
     closed: AtomicBool,
     /// A closer waits for long runners to end: no new one may begin.
     wanted: AtomicBool,
+    /// Counts the tries to close: how a long command that waits knows that the closer is still there.
+    tries: AtomicUsize,
     inside: Box<[CachePadded<AtomicU32>]>,
     joined: AtomicUsize,
     long_runners: AtomicUsize,
@@ -40,7 +41,8 @@ impl Default for Gate {
         Gate {
             closed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
-            inside: (0..MAX_PARTICIPANTS).map(|_| CachePadded::default()).collect(),
+            tries: AtomicUsize::new(0),
+            inside: (0..MAX_PARTICIPANTS).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
             joined: AtomicUsize::new(0),
             long_runners: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -65,13 +67,15 @@ impl Gate {
     #[inline]
     pub fn enter(&self, me: Participant) {
         loop {
-            // SeqCst on both sides (here a store then a load, in `close` a store then loads): at least one of the two
-            // threads sees the other.
-            self.inside[me.0].swap(1, Ordering::SeqCst);
-            if !self.closed.load(Ordering::SeqCst) {
+            self.inside[me.0].store(1, Ordering::Relaxed);
+            // A store, a full fence, a load, here and in `stop_participants`: at least one of the two threads sees the
+            // other.
+            fence(Ordering::SeqCst);
+            // Acquire pairs with the Release in `open`: we see what the closer did.
+            if !self.closed.load(Ordering::Acquire) {
                 return;
             }
-            self.inside[me.0].store(0, Ordering::SeqCst);
+            self.inside[me.0].store(0, Ordering::Release);
             self.wait_open();
         }
     }
@@ -92,7 +96,7 @@ impl Gate {
     fn wait_open(&self) {
         let mut guard = self.sleep.lock();
         while self.closed.load(Ordering::SeqCst) {
-            self.opened.wait(&mut guard);
+            guard = wait(&self.opened, guard);
         }
     }
 
@@ -104,7 +108,9 @@ impl Gate {
         if self.closing.swap(true, Ordering::SeqCst) {
             return false;
         }
-        self.wanted.store(true, Ordering::SeqCst);
+        self.tries.fetch_add(1, Ordering::Relaxed);
+        self.wanted.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         if self.long_runners.load(Ordering::SeqCst) > 0 {
             // `wanted` stays set: the running ones end, no new ones begin, and the next try succeeds.
             self.closing.store(false, Ordering::SeqCst);
@@ -129,20 +135,33 @@ impl Gate {
         let joined = self.joined.load(Ordering::SeqCst).min(MAX_PARTICIPANTS);
         for place in &self.inside[..joined] {
             let mut looks = 0_u32;
-            while place.load(Ordering::SeqCst) != 0 {
+            // Acquire pairs with the Release in `leave`: we see what the participant did.
+            while place.load(Ordering::Acquire) != 0 {
                 looks += 1;
                 // The thread inside may wait for our core.
-                if looks.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+                if looks.is_multiple_of(64) { yield_now() } else { pause() }
             }
         }
     }
 
     /// Announces a long command. `None`: a closer is waiting, come back later.
     pub fn begin_long_run(&self) -> Option<LongRun<'_>> {
-        self.long_runners.fetch_add(1, Ordering::SeqCst);
+        self.long_runners.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         let run = LongRun(self);
         // Here an add then a load of `wanted`, in `try_close` a store of it then a load: one sees the other.
         (!self.wanted.load(Ordering::SeqCst)).then_some(run)
+    }
+
+    /// How often somebody has tried to close the gate. It stands still when a closer has given up, for example because
+    /// its client went away; then [`Gate::forget_closer`].
+    pub fn tries(&self) -> usize {
+        self.tries.load(Ordering::Relaxed)
+    }
+
+    /// Lets long commands begin again though a closer that failed has not come back. If it does, it asks anew.
+    pub fn forget_closer(&self) {
+        self.wanted.store(false, Ordering::SeqCst);
     }
 
     /// Long commands at work now.
@@ -188,6 +207,19 @@ mod tests {
             }
         });
         assert_eq!(value.load(Ordering::Relaxed), 6_000);
+    }
+
+    #[test]
+    fn a_closer_that_went_away_is_forgotten() {
+        let gate = Gate::default();
+        let run = gate.begin_long_run();
+        let tries = gate.tries();
+        assert!(!gate.try_close());
+        assert_ne!(gate.tries(), tries);
+        drop(run);
+        assert!(gate.begin_long_run().is_none(), "the closer may come back");
+        gate.forget_closer();
+        assert!(gate.begin_long_run().is_some());
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! - A slot's contents are reached only through a [`LockSet`] that holds the slot or the closed gate.
 //! - A lock is never held across a system call or a callback into a service.
 
+pub mod codec;
 pub mod db;
 pub mod entry;
 pub mod eviction;
@@ -28,8 +29,10 @@ pub mod lockset;
 pub mod memory;
 pub mod reclaim;
 pub mod set;
+pub mod size;
 pub mod slot;
 pub mod string;
+mod sync;
 pub mod table;
 pub mod tagged;
 pub mod value;

@@ -8,9 +8,8 @@
 //! when it gives the lock back.
 
 use crate::slot::Slot;
-use parking_lot::Mutex;
+use crate::sync::{AtomicU32, Mutex, Ordering, pause};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::Thread;
 
 const FREE: u32 = 0;
@@ -19,14 +18,19 @@ const AWAITED: u32 = 2;
 
 /// How often a taken lock is looked at again before its owner is waited for by parking. Holders of one command's
 /// locks are gone within a microsecond or so; longer holders are offloaded commands, for which spinning is waste.
-const SPINS: u32 = 60;
+const SPINS: u32 = if cfg!(loom) { 1 } else { 60 };
 
 /// Shards of the parking place, so that unrelated slots do not meet on one mutex.
-const SHARDS: usize = 64;
+const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// The lock word of one slot.
-#[derive(Default)]
 pub struct SlotLock(AtomicU32);
+
+impl Default for SlotLock {
+    fn default() -> Self {
+        SlotLock(AtomicU32::new(FREE))
+    }
+}
 
 impl SlotLock {
     /// Takes the lock if it is free now.
@@ -43,7 +47,7 @@ impl SlotLock {
             return true;
         }
         for _ in 0..SPINS {
-            std::hint::spin_loop();
+            pause();
             if self.0.load(Ordering::Relaxed) == FREE && self.try_lock() {
                 return true;
             }

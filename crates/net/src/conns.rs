@@ -30,20 +30,24 @@ impl ConnId {
     }
 
     /// The number itself.
+    #[inline]
     pub fn as_u64(self) -> u64 {
         self.0
     }
 
     /// The id that [`ConnId::as_u64`] came from.
+    #[inline]
     pub fn from_u64(number: u64) -> Self {
         ConnId(number)
     }
 
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "cut to 32 bits on purpose")]
     fn index(self) -> usize {
         (self.0 & u64::from(u32::MAX)) as usize
     }
 
+    #[inline]
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -85,6 +89,17 @@ pub(crate) mod flag {
     pub(crate) const CONNECTING: u16 = 1 << 10;
     /// A Unix socket.
     pub(crate) const UNIX: u16 = 1 << 11;
+    /// With none of these, a connection that gets bytes is simply read and served.
+    pub(crate) const BUSY: u16 = READABLE
+        | READ_CLOSED
+        | RUNNABLE
+        | PAUSED
+        | QUEUED
+        | DIRTY
+        | CLOSING
+        | DEAD
+        | BLOCKED
+        | CONNECTING;
 }
 
 pub(crate) struct Conn<T> {
@@ -109,6 +124,12 @@ impl<T> Conn<T> {
     #[inline]
     pub(crate) fn remove(&mut self, flags: u16) {
         self.flags &= !flags;
+    }
+
+    /// Whether nothing is kept or planned for it.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flags & flag::BUSY == 0 && self.held.is_none()
     }
 
     #[inline]
@@ -281,6 +302,26 @@ impl<S: Service> Conns<S> {
         }
     }
 
+    /// As [`Conns::write`], without copying when nothing else waits to be sent: for megabytes of output.
+    pub fn write_owned(&mut self, id: ConnId, bytes: Vec<u8>) -> bool {
+        match self.get_mut(id) {
+            Some(conn) if !conn.has(flag::CLOSING | flag::DEAD) => {
+                if !bytes.is_empty() {
+                    if conn.pending_output() == 0 {
+                        let held = conn.held_mut();
+                        held.output = bytes;
+                        held.output_start = 0;
+                    } else {
+                        conn.held_mut().append_output(&bytes);
+                    }
+                    self.mark_dirty(id);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Lets a paused connection go on: with the input it kept, then with new input.
     pub fn resume(&mut self, id: ConnId) {
         let Some(conn) = self.get_mut(id) else { return };
@@ -401,6 +442,16 @@ impl<S: Service> Conns<S> {
     pub fn close_listeners(&mut self) {
         for listener in &mut self.listeners {
             *listener = None;
+        }
+    }
+
+    /// Closes the TCP listeners. Connections and Unix sockets stay.
+    pub fn close_tcp_listeners(&mut self) {
+        for listener in &mut self.listeners {
+            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp) {
+                // Closing alone would leave it listening where another descriptor table has a copy.
+                let _ = rustix::net::shutdown(&tcp.socket, rustix::net::Shutdown::Both);
+            }
         }
     }
 

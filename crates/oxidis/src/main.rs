@@ -1,25 +1,62 @@
 //! `oxidis`: argv to subcommand, nothing else.
+//!
+//! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary.
 
 use keyspace::memory::Counting;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
 static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 
+const USAGE: &str = "\
+oxidis: a Redis-compatible data layer in one binary
+
+Usage: oxidis TOOL [ARGUMENTS]
+
+  server      the in-memory store         oxidis server [config-file] [--directive value …]
+  benchmark   the load generator          oxidis benchmark -t set,get -n 100000 -P 16
+  cli         the client                  oxidis cli -p 6379 INFO server
+
+  oxidis TOOL --help     what a tool can do
+  oxidis --version       the version
+
+A link to this binary named redis-server, redis-benchmark or redis-cli (or oxidis-…) runs that tool.
+";
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
-    let mut rest: Vec<std::ffi::OsString> = arguments.collect();
-    let linked = std::path::Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let tool = match linked.strip_prefix("redis-").or_else(|| linked.strip_prefix("oxidis-")) {
+    let mut rest: Vec<OsString> = arguments.collect();
+    let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let linked = name.strip_prefix("redis-").or_else(|| name.strip_prefix("oxidis-"));
+    let tool = match linked {
         Some(tool) => tool.to_owned(),
         None if rest.is_empty() => String::new(),
         None => rest.remove(0).to_string_lossy().into_owned(),
     };
+    let called = if linked.is_some() { name } else { format!("{name} {tool}") };
     let code = match tool.as_str() {
-        "server" => server::run(&program.to_string_lossy(), &rest),
-        _ => 1,
+        "server" => server::run(&called, &rest),
+        "benchmark" => return benchmark::run(&rest, &called),
+        "--version" | "-v" | "version" => {
+            println!("oxidis {}", env!("CARGO_PKG_VERSION"));
+            0
+        }
+        "--help" | "-h" | "help" => {
+            print!("{USAGE}");
+            0
+        }
+        "" => {
+            eprint!("{USAGE}");
+            1
+        }
+        other => {
+            eprintln!("oxidis: there is no tool named '{other}'; 'oxidis --help' lists them");
+            1
+        }
     };
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

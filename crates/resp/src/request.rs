@@ -202,6 +202,7 @@ impl ParseState {
     }
 
     /// Whether an incomplete request has been seen.
+    #[inline]
     pub fn is_partial(&self) -> bool {
         *self != ParseState::new()
     }
@@ -228,7 +229,39 @@ pub fn parse_request(
     if state.is_partial() {
         return resume(buf, state, limits, out);
     }
+    if limits.max_bulk >= SHORT_BULK && limits.max_multibulk >= SHORT_MULTIBULK {
+        if let Some(end) = short_multibulk(buf, &mut out.ranges) {
+            out.consumed = end;
+            return Parse::Request;
+        }
+        out.ranges.clear();
+    }
     parse_from(buf, 0, state, limits, out)
+}
+
+/// Most arguments that [`short_multibulk`] knows.
+const SHORT_MULTIBULK: usize = 9;
+/// Longest argument that it knows.
+const SHORT_BULK: usize = 99;
+
+/// What nearly all requests are: a multibulk of few and short arguments, all of it there. Gives its end; `None` when it
+/// is anything else, and then `ranges` may hold some of it.
+#[inline]
+fn short_multibulk(buf: &[u8], ranges: &mut Vec<Range>) -> Option<usize> {
+    let &[b'*', digit @ b'1'..=b'9', b'\r', b'\n', ..] = buf else {
+        return None;
+    };
+    let mut pos = 4;
+    for _ in b'0'..digit {
+        let (header, len) = short_header(buf.get(pos..)?)?;
+        let start = pos + header;
+        pos = start + len + 2;
+        if pos > buf.len() {
+            return None;
+        }
+        ranges.push(Range { start, len });
+    }
+    Some(pos)
 }
 
 /// Parses at `base`, with only empty requests in front of it.
@@ -334,15 +367,11 @@ fn bulks(
 ) -> Result<usize, Stop> {
     let mut pos = state.pos;
     let mut remaining = state.remaining;
+    let mut rest = buf.get(pos..).unwrap_or(&[]);
     while remaining > 0 {
-        let rest = buf.get(pos..).unwrap_or(&[]);
-        let (len, start) = match *rest {
-            [b'$', digit @ b'0'..=b'9', b'\r', _, ..] => (usize::from(digit - b'0'), pos + 4),
-            [b'$', ten @ b'1'..=b'9', digit @ b'0'..=b'9', b'\r', _, ..] => (
-                usize::from(ten - b'0') * 10 + usize::from(digit - b'0'),
-                pos + 5,
-            ),
-            _ => {
+        let (header, len) = match short_header(rest) {
+            Some(found) => found,
+            None => {
                 if state.pos != pos {
                     *state = ParseState {
                         pos,
@@ -356,23 +385,48 @@ fn bulks(
         if len > limits.max_bulk {
             limits.check_bulk(len).map_err(Stop::Error)?;
         }
-        let need = start.saturating_add(len).saturating_add(2);
-        if buf.len() < need {
+        let size = header + len + 2;
+        let Some(next) = rest.get(size..) else {
             *state = ParseState {
                 pos,
                 remaining,
                 searched: 0,
             };
-            return Err(Stop::Incomplete { need });
-        }
-        visit(Range { start, len });
-        pos = need;
+            return Err(Stop::Incomplete { need: pos + size });
+        };
+        visit(Range {
+            start: pos + header,
+            len,
+        });
+        pos += size;
+        rest = next;
         remaining -= 1;
     }
     Ok(pos)
 }
 
-/// The general form of a bulk header: gives the length of the bulk and where it starts.
+/// The header of a bulk of up to 99 bytes, compared as one word: bytes of the header and of the bulk.
+#[inline]
+fn short_header(rest: &[u8]) -> Option<(usize, usize)> {
+    const ONE_DIGIT: u32 = u32::from_le_bytes([b'$', 0, b'\r', 0]);
+    const TWO_DIGITS: u32 = u32::from_le_bytes([b'$', 0, 0, b'\r']);
+    let word = u32::from_le_bytes(*rest.first_chunk()?);
+    let first = (word >> 8 & 0xff).wrapping_sub(u32::from(b'0'));
+    if word & 0x00ff_00ff == ONE_DIGIT && first < 10 {
+        return Some((4, first as usize));
+    }
+    let second = (word >> 16 & 0xff).wrapping_sub(u32::from(b'0'));
+    if word & 0xff00_00ff == TWO_DIGITS
+        && first.wrapping_sub(1) < 9
+        && second < 10
+        && rest.len() > 4
+    {
+        return Some((5, (first * 10 + second) as usize));
+    }
+    None
+}
+
+/// The general form of a bulk header: gives the bytes of the header and of the bulk.
 #[cold]
 fn bulk_header(
     buf: &[u8],
@@ -398,7 +452,11 @@ fn bulk_header(
         return Err(invalid);
     };
     limits.check_bulk(len).map_err(Stop::Error)?;
-    Ok((len, start))
+    // No buffer can ever hold more, and the sums below cannot overflow.
+    if len > isize::MAX as usize - start - 2 {
+        return Err(invalid);
+    }
+    Ok((start - pos, len))
 }
 
 /// Reads the number between the mark at `pos` and the end of its line: the number and where the line ends, or `None` if

@@ -23,11 +23,7 @@ pub fn oxidis() -> &'static Path {
 fn find_oxidis() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os(OXIDIS_BIN) {
         let path = PathBuf::from(path);
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(format!("{OXIDIS_BIN}={} is not a file", path.display()))
-        };
+        return if path.is_file() { Ok(path) } else { Err(format!("{OXIDIS_BIN}={} is not a file", path.display())) };
     }
     let exe = std::env::current_exe().map_err(|e| format!("where is this test? {e}"))?;
     let profile_dir = exe
@@ -47,10 +43,7 @@ fn find_oxidis() -> Result<PathBuf, String> {
     if status.success() && path.is_file() {
         return Ok(path);
     }
-    Err(format!(
-        "no binary at {}; build it with `cargo build -p oxidis` or set {OXIDIS_BIN}",
-        path.display()
-    ))
+    Err(format!("no binary at {}; build it with `cargo build -p oxidis` or set {OXIDIS_BIN}", path.display()))
 }
 
 /// A program of the peer packages (`redis-server`, `redis-cli`, …): `$REDIS_BIN_DIR/NAME`, else

@@ -259,7 +259,5 @@ impl Client {
 
 /// One field of the text that INFO returns.
 pub fn info_field(text: &str, field: &str) -> Option<String> {
-    text.lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
-        .map(|value| value.trim_end().to_owned())
+    text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(|value| value.trim_end().to_owned())
 }

@@ -81,7 +81,9 @@ impl Search<'_> {
                 stack.pop();
                 continue;
             };
-            let Some(next) = apply(self.operations[index].action, value) else { continue };
+            let Some(next) = apply(self.operations[index].action, value) else {
+                continue;
+            };
             frame.placed = Some((index, value));
             done[index / 64] |= 1 << (index % 64);
             left -= usize::from(self.operations[index].returned.is_some());
@@ -161,21 +163,13 @@ mod tests {
 
     #[test]
     fn a_stale_read_is_found() {
-        let history = [
-            op(0, 1, Action::Write(1)),
-            op(2, 3, Action::Write(2)),
-            op(4, 5, Action::Read(Some(1))),
-        ];
+        let history = [op(0, 1, Action::Write(1)), op(2, 3, Action::Write(2)), op(4, 5, Action::Read(Some(1)))];
         assert!(!is_linearizable(&history));
     }
 
     #[test]
     fn reads_that_go_back_are_found() {
-        let history = [
-            op(0, 20, Action::Write(1)),
-            op(1, 2, Action::Read(Some(1))),
-            op(3, 4, Action::Read(None)),
-        ];
+        let history = [op(0, 20, Action::Write(1)), op(1, 2, Action::Read(Some(1))), op(3, 4, Action::Read(None))];
         assert!(!is_linearizable(&history));
     }
 

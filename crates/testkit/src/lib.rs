@@ -35,11 +35,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Panics
 /// When `limit` passes first: the message holds `what` and the last state that `probe` gave.
-pub fn wait_until<T, S: Debug>(
-    what: &str,
-    limit: Duration,
-    mut probe: impl FnMut() -> Result<T, S>,
-) -> T {
+pub fn wait_until<T, S: Debug>(what: &str, limit: Duration, mut probe: impl FnMut() -> Result<T, S>) -> T {
     let end = Instant::now() + limit;
     loop {
         match probe() {

@@ -77,6 +77,22 @@ pub fn cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_nanos(total_ns))
 }
 
+/// Time on a CPU of all children of this process that ended and were waited for.
+///
+/// # Errors
+/// What getrusage(2) says.
+pub fn ended_children_cpu_time() -> io::Result<Duration> {
+    // SAFETY: rusage is made of integers, for which all zeroes is a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a writable rusage that lives across the call.
+    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let microseconds = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
+    let total = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
+    Ok(Duration::from_micros(u64::try_from(total).unwrap_or(0)))
+}
+
 /// Resident bytes of a process.
 ///
 /// # Errors

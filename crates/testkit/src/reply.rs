@@ -124,7 +124,9 @@ impl<'a> Reader<'a> {
     }
 
     fn reply(&mut self) -> io::Result<Option<Reply>> {
-        let Some(line) = self.line() else { return Ok(None) };
+        let Some(line) = self.line() else {
+            return Ok(None);
+        };
         let Some((&kind, rest)) = line.split_first() else {
             return Err(malformed("an empty line", line));
         };
@@ -142,7 +144,9 @@ impl<'a> Reader<'a> {
             b'$' | b'=' => {
                 let length = length(rest)?;
                 let from = self.position;
-                let Some(body) = self.bytes.get(from..from + length + 2) else { return Ok(None) };
+                let Some(body) = self.bytes.get(from..from + length + 2) else {
+                    return Ok(None);
+                };
                 let Some(text) = body.strip_suffix(b"\r\n") else {
                     return Err(malformed("a string without its end", body));
                 };
@@ -150,7 +154,9 @@ impl<'a> Reader<'a> {
                 if kind == b'$' { Reply::Bulk(text.to_vec()) } else { Reply::Verbatim(text.to_vec()) }
             }
             b'*' | b'~' | b'>' => {
-                let Some(items) = self.replies(length(rest)?)? else { return Ok(None) };
+                let Some(items) = self.replies(length(rest)?)? else {
+                    return Ok(None);
+                };
                 match kind {
                     b'*' => Reply::Array(items),
                     b'~' => Reply::Set(items),
@@ -158,7 +164,9 @@ impl<'a> Reader<'a> {
                 }
             }
             b'%' => {
-                let Some(items) = self.replies(length(rest)? * 2)? else { return Ok(None) };
+                let Some(items) = self.replies(length(rest)? * 2)? else {
+                    return Ok(None);
+                };
                 let mut items = items.into_iter();
                 let mut pairs = Vec::new();
                 while let (Some(key), Some(value)) = (items.next(), items.next()) {
@@ -174,7 +182,9 @@ impl<'a> Reader<'a> {
     fn replies(&mut self, count: usize) -> io::Result<Option<Vec<Reply>>> {
         let mut items = Vec::new();
         for _ in 0..count {
-            let Some(item) = self.reply()? else { return Ok(None) };
+            let Some(item) = self.reply()? else {
+                return Ok(None);
+            };
             items.push(item);
         }
         Ok(Some(items))
@@ -182,10 +192,7 @@ impl<'a> Reader<'a> {
 }
 
 fn number(text: &[u8]) -> io::Result<i64> {
-    std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| malformed("not a number", text))
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(|| malformed("not a number", text))
 }
 
 fn length(text: &[u8]) -> io::Result<usize> {

@@ -152,9 +152,8 @@ impl Launch {
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // Collation and messages must not depend on who runs the test.
         command.env("LC_ALL", "C");
-        let child = command
-            .spawn()
-            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.program.display())))?;
+        let child =
+            command.spawn().map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.program.display())))?;
         let mut server = Server { child, port, path, own_directory, stopped: false };
         server.wait_ready(self.ready_limit)?;
         Ok(server)

@@ -31,7 +31,9 @@ pub fn words(command: &str) -> Vec<Vec<u8>> {
     let mut bytes = command.bytes().peekable();
     loop {
         while bytes.next_if(u8::is_ascii_whitespace).is_some() {}
-        let Some(&first) = bytes.peek() else { return words };
+        let Some(&first) = bytes.peek() else {
+            return words;
+        };
         let mut word = Vec::new();
         if first == b'"' {
             bytes.next();

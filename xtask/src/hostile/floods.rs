@@ -17,8 +17,11 @@ pub(super) fn announced(context: &Context<'_>) -> Result<String> {
     let mut clients = Vec::new();
     for index in 0..count {
         let mut client = server.client();
-        let announcement: &[u8] =
-            if index % 2 == 0 { b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$536870912\r\n" } else { b"*2147483647\r\n$3\r\nDEL\r\n" };
+        let announcement: &[u8] = if index % 2 == 0 {
+            b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$536870912\r\n"
+        } else {
+            b"*2147483647\r\n$3\r\nDEL\r\n"
+        };
         client.send_raw(announcement)?;
         client.send_raw(b"x")?;
         clients.push(client);
@@ -44,13 +47,22 @@ pub(super) fn unread(context: &Context<'_>) -> Result<String> {
         let floods: Vec<_> = (0..20)
             .map(|index| {
                 scope.spawn(move || {
-                    let Ok(mut client) = Client::connect(port) else { return 0 };
+                    let Ok(mut client) = Client::connect(port) else {
+                        return 0;
+                    };
                     let _ = client.set_timeout(Duration::from_millis(300));
                     let flood: &[u8] = [b"GET a\r\n".as_slice(), b"PING\r\n", b"*1\r\n$4\r\nINFO\r\n"][index % 3];
                     let flood = flood.repeat(2_000);
                     while Instant::now() < end {
                         match client.send_raw(&flood) {
-                            Err(e) if !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => return 1,
+                            Err(e)
+                                if !matches!(
+                                    e.kind(),
+                                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                                ) =>
+                            {
+                                return 1;
+                            }
                             _ => {}
                         }
                     }
@@ -131,12 +143,11 @@ pub(super) fn churn(context: &Context<'_>) -> Result<String> {
     let felt = bystander.finish()?;
     ensure_alive(&mut server)?;
     let pid = server.pid();
-    let left = wait_until("descriptors to come back", Duration::from_secs(10), || {
-        match process::descriptor_count(pid) {
+    let left =
+        wait_until("descriptors to come back", Duration::from_secs(10), || match process::descriptor_count(pid) {
             Ok(count) if count <= before + 2 => Ok(count),
             other => Err(format!("{other:?}, before {before}")),
-        }
-    });
+        });
     felt.ensure_quick()?;
     Ok(format!("{:.0} connections/s, {left} descriptors after, {felt}", opened as f64 / seconds as f64))
 }

@@ -91,7 +91,11 @@ const OPEN_CASES: &[Case] = &[
     ("PING\r\n*1\r\n$abc\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n", Closed),
     ("QUIT\r\nPING\r\n", "+OK\r\n", Closed),
     ("*1\r\n$4\r\nQUIT\r\n*1\r\n$abc\r\n", "+OK\r\n", Closed),
-    ("MULTI\r\nFOO\r\nEXEC\r\n", "+OK\r\n-ERR unknown command 'FOO', with args beginning with: \r\n-EXECABORT Transaction discarded because of previous errors.\r\n", Open),
+    (
+        "MULTI\r\nFOO\r\nEXEC\r\n",
+        "+OK\r\n-ERR unknown command 'FOO', with args beginning with: \r\n-EXECABORT Transaction discarded because of previous errors.\r\n",
+        Open,
+    ),
     ("SET\r\n", "-ERR wrong number of arguments for 'set' command\r\n", Open),
     ("OBJECT nope x\r\n", "-ERR unknown subcommand 'nope'. Try OBJECT HELP.\r\n", Open),
 ];
@@ -108,7 +112,11 @@ const LOCKED_CASES: &[Case] = &[
     ("AUTH a b c\r\n", "-ERR syntax error\r\n", Open),
     ("MULTI\r\n", NOAUTH, Open),
     ("SUBSCRIBE a\r\n", NOAUTH, Open),
-    ("HELLO 3\r\n", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n", Open),
+    (
+        "HELLO 3\r\n",
+        "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n",
+        Open,
+    ),
     ("HELLO 4\r\n", "-NOPROTO unsupported protocol version\r\n", Open),
     ("*11\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", Closed),
     ("*2147483647\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", Closed),
@@ -149,8 +157,16 @@ fn long_cases() -> [(&'static str, Vec<u8>, &'static str); 3] {
     let long = vec![b'1'; 80 * 1024];
     [
         ("80 KiB without a line end", vec![b'a'; 80 * 1024], "-ERR Protocol error: too big inline request\r\n"),
-        ("80 KiB of digits after *", [b"*".as_slice(), &long].concat(), "-ERR Protocol error: too big mbulk count string\r\n"),
-        ("80 KiB of digits after $", [b"*1\r\n$".as_slice(), &long].concat(), "-ERR Protocol error: too big bulk count string\r\n"),
+        (
+            "80 KiB of digits after *",
+            [b"*".as_slice(), &long].concat(),
+            "-ERR Protocol error: too big mbulk count string\r\n",
+        ),
+        (
+            "80 KiB of digits after $",
+            [b"*1\r\n$".as_slice(), &long].concat(),
+            "-ERR Protocol error: too big bulk count string\r\n",
+        ),
     ]
 }
 
@@ -165,6 +181,9 @@ fn judge(what: &str, client: &mut Client, reply: &str, after: After, wrong: &mut
     let got_after = if closed { Closed } else { Open };
     if got != reply.as_bytes() || got_after != after {
         let got = got.escape_ascii();
-        wrong.push(format!("  {what}\n    got      {got} ({got_after:?})\n    expected {} ({after:?})", reply.escape_debug()));
+        wrong.push(format!(
+            "  {what}\n    got      {got} ({got_after:?})\n    expected {} ({after:?})",
+            reply.escape_debug()
+        ));
     }
 }

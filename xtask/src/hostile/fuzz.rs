@@ -12,17 +12,80 @@ use super::{Context, ensure_alive, mebibytes};
 
 /// Commands whose frames are mutated: some of each kind, none that ends or freezes a server.
 const COMMANDS: &[&str] = &[
-    "GET a", "SET a 1", "SET b x EX 1000", "APPEND a xyz", "INCR n", "INCRBYFLOAT n 1.5", "GETRANGE a 0 -1", "SETRANGE a 5 x",
-    "SETBIT bits 77 1", "BITCOUNT bits 0 -1", "BITPOS bits 1", "BITFIELD bits INCRBY u8 3 9", "BITOP AND c bits a",
-    "LPUSH l 1 2 3", "RPOP l 2", "LRANGE l 0 -1", "LINSERT l BEFORE 1 0", "LREM l 0 1", "LMOVE l l LEFT RIGHT", "LPOS l 1 RANK -1",
-    "HSET h f v g w", "HGETALL h", "HINCRBY h n 1", "HDEL h f", "HRANDFIELD h 3 WITHVALUES", "HSCAN h 0 COUNT 5",
-    "SADD s 1 2 a", "SPOP s", "SMEMBERS s", "SINTERSTORE s s s", "SRANDMEMBER s -5", "SSCAN s 0",
-    "ZADD z 1 a 2 b", "ZRANGE z 0 -1 WITHSCORES", "ZRANGEBYSCORE z -inf +inf LIMIT 0 5", "ZUNIONSTORE z 2 z s WEIGHTS 1 2",
-    "ZPOPMIN z 2", "ZRANK z a", "ZINCRBY z 1 a", "ZRANGE z [a (z BYLEX", "DEL a b c", "EXISTS a b", "TYPE a", "EXPIRE a 1000",
-    "TTL a", "PERSIST a", "RENAME a b", "COPY a b REPLACE", "OBJECT ENCODING a", "DUMP a", "RESTORE r 0 abc", "SORT l ALPHA DESC",
-    "SCAN 0 MATCH a* COUNT 10", "KEYS a*", "RANDOMKEY", "DBSIZE", "MULTI", "EXEC", "DISCARD", "WATCH a", "PING hello", "ECHO x",
-    "SELECT 1", "CLIENT SETNAME x", "COMMAND GETKEYS GET a", "HELLO 3", "HELLO 2", "RESET", "SUBSCRIBE c", "UNSUBSCRIBE", "PUBLISH c m",
-    "LCS a b IDX", "MSET a 1 b 2", "MGET a b c",
+    "GET a",
+    "SET a 1",
+    "SET b x EX 1000",
+    "APPEND a xyz",
+    "INCR n",
+    "INCRBYFLOAT n 1.5",
+    "GETRANGE a 0 -1",
+    "SETRANGE a 5 x",
+    "SETBIT bits 77 1",
+    "BITCOUNT bits 0 -1",
+    "BITPOS bits 1",
+    "BITFIELD bits INCRBY u8 3 9",
+    "BITOP AND c bits a",
+    "LPUSH l 1 2 3",
+    "RPOP l 2",
+    "LRANGE l 0 -1",
+    "LINSERT l BEFORE 1 0",
+    "LREM l 0 1",
+    "LMOVE l l LEFT RIGHT",
+    "LPOS l 1 RANK -1",
+    "HSET h f v g w",
+    "HGETALL h",
+    "HINCRBY h n 1",
+    "HDEL h f",
+    "HRANDFIELD h 3 WITHVALUES",
+    "HSCAN h 0 COUNT 5",
+    "SADD s 1 2 a",
+    "SPOP s",
+    "SMEMBERS s",
+    "SINTERSTORE s s s",
+    "SRANDMEMBER s -5",
+    "SSCAN s 0",
+    "ZADD z 1 a 2 b",
+    "ZRANGE z 0 -1 WITHSCORES",
+    "ZRANGEBYSCORE z -inf +inf LIMIT 0 5",
+    "ZUNIONSTORE z 2 z s WEIGHTS 1 2",
+    "ZPOPMIN z 2",
+    "ZRANK z a",
+    "ZINCRBY z 1 a",
+    "ZRANGE z [a (z BYLEX",
+    "DEL a b c",
+    "EXISTS a b",
+    "TYPE a",
+    "EXPIRE a 1000",
+    "TTL a",
+    "PERSIST a",
+    "RENAME a b",
+    "COPY a b REPLACE",
+    "OBJECT ENCODING a",
+    "DUMP a",
+    "RESTORE r 0 abc",
+    "SORT l ALPHA DESC",
+    "SCAN 0 MATCH a* COUNT 10",
+    "KEYS a*",
+    "RANDOMKEY",
+    "DBSIZE",
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH a",
+    "PING hello",
+    "ECHO x",
+    "SELECT 1",
+    "CLIENT SETNAME x",
+    "COMMAND GETKEYS GET a",
+    "HELLO 3",
+    "HELLO 2",
+    "RESET",
+    "SUBSCRIBE c",
+    "UNSUBSCRIBE",
+    "PUBLISH c m",
+    "LCS a b IDX",
+    "MSET a 1 b 2",
+    "MGET a b c",
 ];
 
 /// B2: mutated pipelines in random pieces from several threads, with half-closed connections.
@@ -40,7 +103,9 @@ pub(super) fn frames(context: &Context<'_>) -> Result<String> {
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(seed + index);
                 while sent.load(Ordering::Relaxed) < frames {
-                    let Ok(mut client) = Client::connect(port) else { return };
+                    let Ok(mut client) = Client::connect(port) else {
+                        return;
+                    };
                     let (count, bytes) = pipeline(&mut random);
                     let mut rest = bytes.as_slice();
                     while !rest.is_empty() {
@@ -65,7 +130,11 @@ pub(super) fn frames(context: &Context<'_>) -> Result<String> {
     let grown = process::peak_resident_bytes(server.pid())?.saturating_sub(before);
     felt.ensure_quick()?;
     let limit = 264.0;
-    ensure!(mebibytes(grown) <= limit, "the server grew by {:.0} MiB: over {limit} MiB with its data", mebibytes(grown));
+    ensure!(
+        mebibytes(grown) <= limit,
+        "the server grew by {:.0} MiB: over {limit} MiB with its data",
+        mebibytes(grown)
+    );
     let rate = sent.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64();
     Ok(format!(
         "{} frames ({rate:.0}/s), {} reply lines, +{:.0} MiB, {felt}, seed {seed}",

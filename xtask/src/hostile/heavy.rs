@@ -9,7 +9,14 @@ use super::bystander::Bystander;
 use super::{Context, ensure_alive, mebibytes};
 
 const POLICIES: [&str; 8] = [
-    "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+    "noeviction",
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
 ];
 
 /// C8: eight writers of mixed sizes never push the server far over maxmemory.
@@ -25,9 +32,8 @@ pub(super) fn policies(context: &Context<'_>) -> Result<String> {
         let end = Instant::now() + Duration::from_secs(seconds);
         let port = server.port();
         let refused: u64 = std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..8_u64)
-                .map(|index| scope.spawn(move || write_until(port, index, end).unwrap_or(0)))
-                .collect();
+            let writers: Vec<_> =
+                (0..8_u64).map(|index| scope.spawn(move || write_until(port, index, end).unwrap_or(0))).collect();
             let mut watcher = server.client();
             while Instant::now() < end {
                 let used = watcher.info("used_memory").and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);
@@ -87,8 +93,17 @@ pub(super) fn heavy_client(context: &Context<'_>) -> Result<String> {
     let bystander = Bystander::start(&server, "")?;
     let mut slowest: (&str, Duration) = ("", Duration::ZERO);
     let commands = [
-        "KEYS *", "SORT list ALPHA LIMIT 0 10", "LRANGE list 0 -1", "SMEMBERS set", "SUNIONSTORE union set set2",
-        "ZRANGE zset 0 -1 WITHSCORES", "DUMP list", "DEL zset", "UNLINK union", "LREM list 0 nothing", "FLUSHALL",
+        "KEYS *",
+        "SORT list ALPHA LIMIT 0 10",
+        "LRANGE list 0 -1",
+        "SMEMBERS set",
+        "SUNIONSTORE union set set2",
+        "ZRANGE zset 0 -1 WITHSCORES",
+        "DUMP list",
+        "DEL zset",
+        "UNLINK union",
+        "LREM list 0 nothing",
+        "FLUSHALL",
     ];
     for command in commands {
         let started = Instant::now();

@@ -79,9 +79,13 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     let mut launch = None;
     while let Some(arg) = parser.next()? {
         match arg {
-            Long("row") => wanted = parser.value()?.string()?.split(',').map(str::to_owned).collect(),
+            Long("row") => {
+                wanted = parser.value()?.string()?.split(',').map(str::to_owned).collect();
+            }
             Long("full") => size = Size::Full,
-            Long("peer") => launch = Some(Launch::program(&std::path::PathBuf::from(parser.value()?))),
+            Long("peer") => {
+                launch = Some(Launch::program(&std::path::PathBuf::from(parser.value()?)));
+            }
             Long("list") => {
                 for (name, about, _) in ROWS {
                     println!("{name:<4} {about}");

@@ -1,7 +1,9 @@
 //! Random episodes: a few hundred commands on two connections, from an empty keyspace.
 
 use super::grammar::Shape;
-use super::rules::{Rule, asks_lex_order_of_scores, leaves_state_open, may_wait, rule_of, subscribes};
+use super::rules::{
+    Rule, asks_lex_order_of_scores, differs_when_queued, leaves_state_open, may_wait, rule_of, subscribes,
+};
 use super::shapes::{BLOCKING, PUBSUB, SHAPES};
 use super::vocabulary::{FAMILIES, Vocabulary};
 
@@ -139,7 +141,7 @@ impl Generator {
                 1 => vec![b"WATCH".to_vec(), b"a".to_vec()],
                 _ => self.command(vocabulary),
             };
-            if !matches!(rule_of(&args), Rule::Pop) {
+            if rule_of(&args) != Rule::Pop && !differs_when_queued(&args) {
                 add(connection, args);
             }
         }

@@ -96,7 +96,9 @@ impl Parser<'_> {
         let mut nodes = Vec::new();
         loop {
             self.rest = self.rest.trim_start();
-            let Some(first) = self.rest.chars().next() else { return nodes };
+            let Some(first) = self.rest.chars().next() else {
+                return nodes;
+            };
             let node = match first {
                 '|' | ']' | ')' | '}' => return nodes,
                 '[' => Node::Optional(self.alternatives(']')),

@@ -7,6 +7,7 @@
 
 pub mod differences;
 pub mod driver;
+mod followup;
 pub mod generator;
 pub mod grammar;
 pub mod keyspace;
@@ -106,7 +107,10 @@ fn same_kind(a: &Failure, b: &Failure) -> bool {
     let name = |failure: &Failure| {
         let mut words = failure.args.iter().map(|arg| arg.to_ascii_uppercase());
         let first = words.next().unwrap_or_default();
-        let has_subcommand = matches!(first.as_slice(), b"OBJECT" | b"CLIENT" | b"COMMAND" | b"CONFIG" | b"DEBUG" | b"MEMORY" | b"PUBSUB");
+        let has_subcommand = matches!(
+            first.as_slice(),
+            b"OBJECT" | b"CLIENT" | b"COMMAND" | b"CONFIG" | b"DEBUG" | b"MEMORY" | b"PUBSUB"
+        );
         (first, if has_subcommand { words.next() } else { None })
     };
     name(a) == name(b) && a.problem == b.problem
@@ -119,7 +123,8 @@ impl fmt::Display for Finding {
         writeln!(f, "  command  {}", clip(&text::line(&self.failure.args)))?;
         writeln!(f, "  oxidis   {}", clip(&self.failure.subject))?;
         writeln!(f, "  peer     {}", clip(&self.failure.peer))?;
-        let settings: Vec<String> = self.episode.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let settings: Vec<String> =
+            self.episode.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
         writeln!(f, "  settings {}", settings.join(", "))?;
         if !self.repeatable {
             writeln!(f, "  it did not come again when the episode was run again")?;
@@ -130,7 +135,11 @@ impl fmt::Display for Finding {
             writeln!(f, "    {} {}{parks}", step.connection, clip(&text::line(&step.args)))?;
         }
         if let Some(log) = &self.log {
-            writeln!(f, "  a server {}", log.lines().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n    "))?;
+            writeln!(
+                f,
+                "  a server {}",
+                log.lines().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n    ")
+            )?;
         }
         Ok(())
     }

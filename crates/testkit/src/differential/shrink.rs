@@ -51,7 +51,9 @@ fn shorten_arguments(pair: &mut Pair, finding: &mut Finding, end: Instant) -> io
         let mut cut = finding.episode.steps.get(index).map_or(0, |step: &Step| step.args.len() / 2);
         while cut >= 1 && Instant::now() < end {
             let mut candidate = finding.episode.clone();
-            let Some(step) = candidate.steps.get_mut(index) else { return Ok(()) };
+            let Some(step) = candidate.steps.get_mut(index) else {
+                return Ok(());
+            };
             if step.args.len() < cut + 4 {
                 cut /= 2;
                 continue;
@@ -69,7 +71,9 @@ fn shorten_arguments(pair: &mut Pair, finding: &mut Finding, end: Instant) -> io
 /// Runs a candidate; when it fails in the same way it becomes the finding.
 fn attempt(pair: &mut Pair, candidate: &Episode, finding: &mut Finding) -> io::Result<bool> {
     let outcome = pair.run(candidate);
-    let Some(failure) = outcome.failure else { return Ok(false) };
+    let Some(failure) = outcome.failure else {
+        return Ok(false);
+    };
     let log = pair.revive()?.into_iter().next();
     if !same_kind(&failure, &finding.failure) {
         return Ok(false);
