@@ -10,6 +10,7 @@ use crate::ticks;
 use crate::worker::{Finished, Message};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
+use keyspace::gate::{Gate, LongRun};
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
 use resp::{OwnedArgs, Proto, Reply};
@@ -23,6 +24,11 @@ const THREADS: usize = 3;
 
 /// Elements that a command may touch on a worker. About a millisecond's work at most.
 pub const INLINE_BUDGET: usize = 4096;
+
+/// How long a long command waits before it tries to begin again.
+const PAUSE: Duration = Duration::from_micros(200);
+/// A closer of the gate that has not tried for so long has given up: it tries every millisecond.
+const CLOSER_GONE: Duration = Duration::from_millis(100);
 
 /// One long piece of work.
 pub struct Job {
@@ -119,12 +125,7 @@ fn missing(
 
 fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
     let keyspace = shared.keyspace.clone();
-    let long_run = loop {
-        match keyspace.gate.begin_long_run() {
-            Some(run) => break run,
-            None => std::thread::sleep(Duration::from_micros(200)),
-        }
-    };
+    let long_run = begin(&keyspace.gate);
     let mut reply = Reply::with_buffer(Vec::new(), job.proto);
     let mut events = Events::default();
     let started = ticks::now();
@@ -165,4 +166,23 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
     drop(long_run);
     let ticks = ticks::now().wrapping_sub(started);
     (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply: reply.take(), events, ticks, failed })
+}
+
+/// Announces a long command; waits while somebody wants the gate closed.
+fn begin(gate: &Gate) -> LongRun<'_> {
+    let mut tries = gate.tries();
+    let mut quiet = Duration::ZERO;
+    loop {
+        if let Some(run) = gate.begin_long_run() {
+            return run;
+        }
+        std::thread::sleep(PAUSE);
+        quiet += PAUSE;
+        if gate.tries() != tries {
+            tries = gate.tries();
+            quiet = Duration::ZERO;
+        } else if quiet >= CLOSER_GONE {
+            gate.forget_closer();
+        }
+    }
 }

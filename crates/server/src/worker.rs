@@ -103,7 +103,8 @@ pub struct Worker {
     /// The part of it that commands follow.
     pub settings: Settings,
     pub(crate) routes: &'static [exec::route::Route],
-    pub(crate) batch: Batch,
+    /// Away while it is in use.
+    pub(crate) batch: Option<Box<Batch>>,
     pub(crate) later: Vec<Later>,
     pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
     pub(crate) timers: Timers<ConnId>,
@@ -135,7 +136,7 @@ impl Worker {
             settings: crate::settings::of(&config, &shared),
             config,
             routes: exec::route::routes(),
-            batch: Batch::default(),
+            batch: None,
             later: Vec::new(),
             ready: VecDeque::new(),
             timers: Timers::new(),
@@ -153,6 +154,7 @@ impl Worker {
             shared,
         };
         worker.adopt_config();
+        worker.set_time(worker.now_ms);
         worker
     }
 
@@ -176,7 +178,13 @@ impl Worker {
     pub(crate) fn begin(&mut self, now_ms: i64) {
         if self.shared.config.version() != self.config.version {
             self.adopt_config();
+            self.set_time(now_ms);
+        } else if now_ms != self.now_ms {
+            self.set_time(now_ms);
         }
+    }
+
+    fn set_time(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
         let lfu = self.settings.policy.is_lfu();
         #[allow(clippy::cast_sign_loss)]
@@ -338,6 +346,12 @@ impl Service for Worker {
         flow
     }
 
+    fn half_closed(&mut self, _cx: &mut Context<Message>, _id: ConnId, session: &mut Session) -> bool {
+        // As in Redis: who waits for a key is gone with its side of the connection, but what else a client has sent before
+        // is still run, though it may have to wait for a slot, the gate, or the end of a long command.
+        session.state.has(State::BLOCKED)
+    }
+
     fn closed(&mut self, _cx: &mut Context<Message>, id: ConnId, mut session: Session, _why: CloseReason) {
         self.forget(id, &mut session);
         self.shared.clients.fetch_sub(1, Ordering::SeqCst);
@@ -369,7 +383,12 @@ impl Service for Worker {
         if let Some(chore) = self.chores.pop_front() {
             chore(self, conns);
         }
-        let retry = self.run_later(conns);
+        let mut retry = self.run_later(conns);
+        if !self.ready.is_empty() {
+            // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
+            self.serve_ready();
+            retry |= !self.ready.is_empty();
+        }
         self.flush_counts();
         self.note_turn(cx);
         if !self.chores.is_empty() {

@@ -4,7 +4,7 @@
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in [`crate::session_commands`].
 
-use super::{Step, route};
+use super::{Step, route, transaction};
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Session, State};
 use crate::session_commands;
@@ -34,12 +34,10 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         Ok(Prepared::Queued) => Step::Done,
         Ok(Prepared::Wait(step)) => step,
         Err(error) => {
+            let error = transaction::refused(worker, session, args, error);
             worker.reply.error(error.0.as_bytes());
             worker.stats.errors.add(1);
             worker.shared.note_error(&error.0);
-            if let Some(multi) = session.multi_mut() {
-                multi.aborted = true;
-            }
             Step::Done
         }
     };
@@ -93,7 +91,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
             )),
         ));
     }
-    if flags.contains(Flags::DENYOOM) && !worker.has_memory() {
+    if needs_memory(session, spec) && !worker.has_memory() {
         return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
     if session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id) {
@@ -112,6 +110,19 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         return Ok(Prepared::Wait(step));
     }
     Ok(Prepared::Run(spec))
+}
+
+/// Whether a command is refused when memory is out. Queued commands are, whatever they do, since the queue takes memory;
+/// EXEC is when it is to run one that is.
+fn needs_memory(session: &Session, spec: &CommandSpec) -> bool {
+    let denies = |spec: &CommandSpec| spec.flags.contains(Flags::DENYOOM);
+    if !session.state.has(State::IN_MULTI) {
+        return denies(spec);
+    }
+    match spec.id {
+        CommandId::Exec => transaction::queues(session, denies),
+        id => !runs_inside_multi(id) || denies(spec),
+    }
 }
 
 fn reject(worker: &Worker, spec: &CommandSpec, error: CmdError) -> CmdError {
@@ -227,7 +238,10 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
         return Ok(Step::Busy(busy));
     }
     let route = worker.routes[spec.id.index()];
-    if let Some(cost) = route.cost {
+    // Without slots the arguments are too broken to tell the keys, so none may be looked at.
+    if let Some(cost) = route.cost
+        && !slots.is_empty()
+    {
         let cost = worker.with_ctx(session, false, |ctx| cost(ctx, args));
         if cost > INLINE_BUDGET {
             worker.locks.unlock_all();
@@ -255,6 +269,9 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
         worker.locks.unlock_all();
         worker.after_command();
         return Ok(Step::Parked);
+    }
+    if !worker.events.ready.is_empty() {
+        worker.serve_held();
     }
     worker.locks.unlock_all();
     result.map(|()| Step::Done)
@@ -353,7 +370,7 @@ impl Worker {
         let is_pausable = !matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause)
             && (!writes_only
                 || spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
-                || (spec.id == CommandId::Exec && crate::exec::transaction::writes(session)));
+                || (spec.id == CommandId::Exec && transaction::writes(session)));
         is_pausable.then_some(Step::Retry)
     }
 }

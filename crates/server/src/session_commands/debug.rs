@@ -57,11 +57,6 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
             *worker.shared.replication_id.lock() = random_id();
             worker.reply.ok();
         }
-        (b"stringmatch-len", 4) => {
-            // Redis: matches a pattern against as many letters `a`, to see that it takes no time without end.
-            let length = usize::try_from(options::int(&args[3])?).unwrap_or(0).min(1 << 20);
-            worker.reply.int(i64::from(keyspace::glob::matches(last, &vec![b'a'; length], false)));
-        }
         (b"stringmatch-test", 2) => worker.reply.simple("Apparently Redis did not crash: test passed"),
         (b"jmap", 2) => return Err(CmdError::new("ERR there is no Java heap in this server")),
         (b"htstats", 3 | 4) => table_stats(worker, last)?,
