@@ -18,13 +18,11 @@ const INLINE_LINES: usize = 2048;
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    match id {
-        C::ClientCaching | C::ClientGetname | C::ClientGetredir | C::ClientHelp | C::ClientId | C::ClientInfo => true,
-        C::ClientKill | C::ClientList | C::ClientNoEvict | C::ClientNoTouch | C::ClientPause | C::ClientReply => true,
-        C::ClientSetinfo | C::ClientSetname | C::ClientTracking | C::ClientTrackinginfo => true,
-        C::ClientUnblock | C::ClientUnpause => true,
-        _ => false,
-    }
+    let of_session = matches!(id, C::ClientId | C::ClientInfo | C::ClientGetname | C::ClientSetname | C::ClientSetinfo | C::ClientReply);
+    let of_memory = matches!(id, C::ClientNoEvict | C::ClientNoTouch);
+    let of_tracking = matches!(id, C::ClientCaching | C::ClientGetredir | C::ClientTracking | C::ClientTrackinginfo);
+    let of_others = matches!(id, C::ClientKill | C::ClientList | C::ClientPause | C::ClientUnblock | C::ClientUnpause);
+    of_session || of_memory || of_tracking || of_others || id == C::ClientHelp
 }
 
 /// Which clients a command works on. `None`: it needs no list.
