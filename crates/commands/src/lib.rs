@@ -17,6 +17,7 @@ pub mod bits;
 pub mod expire;
 pub mod geo;
 pub mod hashes;
+pub mod hyperloglog;
 pub mod keys;
 pub mod lists;
 pub mod sets;
