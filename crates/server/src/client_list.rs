@@ -204,6 +204,17 @@ impl Worker {
         }
     }
 
+    /// Closes connections, as many a turn as lines are written in one.
+    pub(crate) fn close_clients(&mut self, conns: &mut Conns<Worker>, mut victims: Vec<ConnId>) {
+        let rest = victims.len().saturating_sub(LINES_PER_TURN);
+        for conn in victims.split_off(rest) {
+            conns.close(conn, false);
+        }
+        if !victims.is_empty() {
+            self.chores.push_back(Box::new(move |worker, conns| worker.close_clients(conns, victims)));
+        }
+    }
+
     /// Writes the line of one of our clients.
     fn describe(&self, conns: &Conns<Worker>, conn: ConnId, text: &mut Vec<u8>) -> Option<ClientLine> {
         let session = conns.state(conn)?;

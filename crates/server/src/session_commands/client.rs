@@ -5,7 +5,7 @@ use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
 use crate::slowlog::kept_arguments;
-use crate::worker::{Later, Message, Worker};
+use crate::worker::{Message, Worker};
 use commands::{CmdError, CommandId, options};
 use net::ConnId;
 use resp::Args;
@@ -313,18 +313,11 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
     }
     for (index, conns) in by_worker.into_iter().enumerate().filter(|(_, conns)| !conns.is_empty()) {
         if index == worker.index as usize {
-            worker.later.extend(conns.into_iter().map(|conn| Later::Close(conn, false)));
+            worker.chores.push_back(Box::new(move |worker, all| worker.close_clients(all, conns)));
             continue;
         }
         #[allow(clippy::cast_possible_truncation)]
-        worker.shared.post(
-            index as u16,
-            Message::Call(Box::new(move |_, all| {
-                for conn in conns {
-                    all.close(conn, false);
-                }
-            })),
-        );
+        worker.shared.post(index as u16, Message::Call(Box::new(move |worker, all| worker.close_clients(all, conns))));
     }
     match (args.len(), killed) {
         (3, 0) => return Err(CmdError::new("ERR No such client")),
