@@ -3,11 +3,7 @@
 
 use std::fmt;
 
-use crate::{
-    latency,
-    options::duration,
-    results::Outcome,
-};
+use crate::{latency, options::duration, results::Outcome};
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,9 +62,7 @@ impl Figure {
     fn of(self, outcome: &Outcome) -> f64 {
         let latency = outcome.response.as_ref().unwrap_or(&outcome.service);
         match self {
-            Figure::Percentile(percent) => {
-                latency::value_at_percent(latency, percent) as f64 / 1000.0
-            }
+            Figure::Percentile(percent) => latency::value_at_percent(latency, percent) as f64 / 1000.0,
             Figure::Average => latency::mean_us(latency) / 1000.0,
             Figure::Max => latency.max() as f64 / 1000.0,
             Figure::Rate => outcome.rate(),
@@ -81,8 +75,7 @@ impl Figure {
 
 /// Reads conditions separated by commas or blanks.
 pub(crate) fn parse_list(text: &str) -> Result<Vec<Assertion>, String> {
-    let list: Result<Vec<_>, _> =
-        text.split([',', ' ']).filter(|part| !part.is_empty()).map(parse).collect();
+    let list: Result<Vec<_>, _> = text.split([',', ' ']).filter(|part| !part.is_empty()).map(parse).collect();
     match list {
         Ok(list) if list.is_empty() => Err("a condition is missing".to_owned()),
         other => other,
@@ -90,9 +83,7 @@ pub(crate) fn parse_list(text: &str) -> Result<Vec<Assertion>, String> {
 }
 
 fn parse(text: &str) -> Result<Assertion, String> {
-    let wrong = || {
-        format!("'{text}' is not a condition; try p99<2ms, avg<1ms, tps>50000, errors==0, err<0.1%")
-    };
+    let wrong = || format!("'{text}' is not a condition; try p99<2ms, avg<1ms, tps>50000, errors==0, err<0.1%");
     let at = text.find(['<', '>', '=']).ok_or_else(wrong)?;
     let (name, rest) = text.split_at(at);
     let (comparison, length) = match rest.as_bytes() {

@@ -50,27 +50,20 @@ struct TagSets {
 impl Cluster {
     /// Asks the server of `options` for its cluster, prints the list that redis-benchmark prints
     /// to `out`, and collects warnings in `warnings`.
-    pub(crate) fn fetch(
-        options: &Options,
-        out: &mut String,
-        warnings: &mut String,
-    ) -> Result<Cluster, Failure> {
+    pub(crate) fn fetch(options: &Options, out: &mut String, warnings: &mut String) -> Result<Cluster, Failure> {
         let (mut connection, server) = Connection::open(options, None)?;
         let failed = || format!("Failed to fetch cluster configuration from {}\n", server.name);
         let text = match connection.ask(&["CLUSTER", "NODES"]) {
             Ok(Value::Error(text)) => {
                 let text = String::from_utf8_lossy(&text);
                 let name = &server.name;
-                return Err(Failure(format!(
-                    "Cluster node {name} replied with error:\n{text}\n{}",
-                    failed()
-                )));
+                return Err(Failure(format!("Cluster node {name} replied with error:\n{text}\n{}", failed())));
             }
             Ok(value) => String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned(),
             Err(_) => return Err(Failure(failed())),
         };
-        let primaries = parse_nodes(&text, options, warnings)
-            .map_err(|error| Failure(format!("{error}\n{}", failed())))?;
+        let primaries =
+            parse_nodes(&text, options, warnings).map_err(|error| Failure(format!("{error}\n{}", failed())))?;
         if primaries.len() <= 1 {
             return Err(Failure(format!("Invalid cluster: {} node(s).\n", primaries.len())));
         }
@@ -111,14 +104,12 @@ impl Cluster {
         let first = self.primaries.first();
         let endpoint = first.map(|primary| (primary.host.as_str(), primary.port));
         let (mut connection, _) = Connection::open(options, endpoint).map_err(|failure| failure.0)?;
-        let reply = connection.ask(&["CLUSTER", "SLOTS"]).map_err(|error| {
-            format!("Failed to update cluster slots configuration: {error}\n")
-        })?;
+        let reply = connection
+            .ask(&["CLUSTER", "SLOTS"])
+            .map_err(|error| format!("Failed to update cluster slots configuration: {error}\n"))?;
         if let Value::Error(text) = &reply {
             let text = String::from_utf8_lossy(text);
-            return Err(format!(
-                "Failed to update cluster slots configuration\nCLUSTER SLOTS ERROR: {text}\n"
-            ));
+            return Err(format!("Failed to update cluster slots configuration\nCLUSTER SLOTS ERROR: {text}\n"));
         }
         let owned = parse_slots(&reply, &self.primaries)?;
         let table = tag_table();
@@ -141,16 +132,11 @@ pub(crate) fn placement(client: usize, threads: usize, primaries: usize) -> (usi
 }
 
 /// Reads CLUSTER NODES: primaries that have slots.
-fn parse_nodes(
-    text: &str,
-    options: &Options,
-    warnings: &mut String,
-) -> Result<Vec<Primary>, String> {
+fn parse_nodes(text: &str, options: &Options, warnings: &mut String) -> Result<Vec<Primary>, String> {
     let mut primaries = Vec::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
-        let (Some(id), Some(address), Some(flags)) = (fields.first(), fields.get(1), fields.get(2))
-        else {
+        let (Some(id), Some(address), Some(flags)) = (fields.first(), fields.get(1), fields.get(2)) else {
             return Err("Invalid CLUSTER NODES reply: missing flags.".to_owned());
         };
         let replica_of = fields.get(3).copied().unwrap_or("-");
@@ -165,9 +151,7 @@ fn parse_nodes(
         };
         let slots = slot_ranges(fields.get(8..).unwrap_or_default());
         if slots.is_empty() {
-            warnings.push_str(&format!(
-                "WARNING: Master node {host}:{port} has no slots, skipping...\n"
-            ));
+            warnings.push_str(&format!("WARNING: Master node {host}:{port} has no slots, skipping...\n"));
             continue;
         }
         primaries.push(Primary { id: (*id).to_owned(), host, port, slots });
@@ -249,9 +233,12 @@ fn tag_table() -> Vec<[u8; 3]> {
 /// CRC16/XMODEM, the hash of Redis Cluster.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
-        })
+        (0..8).fold(
+            crc ^ (u16::from(*byte) << 8),
+            |crc, _| {
+                if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+            },
+        )
     })
 }
 
@@ -287,10 +274,7 @@ d4 127.0.0.1:7004@17004 master - 0 0 4 connected
         assert_eq!((nodes[0].host.as_str(), nodes[0].port), ("127.0.0.1", 7001));
         assert_eq!(nodes[0].slots, [0, 1, 2, 5]);
         assert_eq!((nodes[1].host.as_str(), nodes[1].port), ("::1", 7002));
-        assert_eq!(
-            warnings,
-            "WARNING: Master node 127.0.0.1:7004 has no slots, skipping...\n"
-        );
+        assert_eq!(warnings, "WARNING: Master node 127.0.0.1:7004 has no slots, skipping...\n");
         assert!(parse_nodes("x", &Options::default(), &mut warnings).is_err());
     }
 

@@ -70,6 +70,12 @@ pub(crate) struct Extended {
     pub(crate) legacy_output: bool,
     /// Whether progress is shown.
     pub(crate) progress: Progress,
+    /// Whether the live view is drawn.
+    pub(crate) live: Live,
+    /// Address on which metrics are served.
+    pub(crate) prometheus: Option<String>,
+    /// Workload file.
+    pub(crate) script: Option<PathBuf>,
     /// Local addresses to connect from, in turn.
     pub(crate) source_addresses: Vec<std::net::IpAddr>,
     /// Further servers, `host:port`, used in turn.
@@ -109,6 +115,9 @@ impl Default for Extended {
             legacy_latency: false,
             legacy_output: false,
             progress: Progress::Compatible,
+            live: Live::Never,
+            prometheus: None,
+            script: None,
             source_addresses: Vec::new(),
             targets: Vec::new(),
             cpus: Vec::new(),
@@ -191,6 +200,17 @@ pub(crate) enum Progress {
     /// On stderr, if that is a terminal.
     Terminal,
     /// None.
+    Never,
+}
+
+/// Whether the live view is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Live {
+    /// If stderr is a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// No.
     Never,
 }
 
@@ -291,8 +311,7 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--output-file" => extended.output_file = Some(PathBuf::from(value)),
         "--hdr-log" => extended.hdr_log = Some(PathBuf::from(value)),
         "--percentiles" => {
-            let list: Option<Vec<f64>> =
-                value.split(',').map(|part| part.trim().parse().ok()).collect();
+            let list: Option<Vec<f64>> = value.split(',').map(|part| part.trim().parse().ok()).collect();
             let list = list.filter(|list| list.iter().all(|p| (0.0..=100.0).contains(p)));
             extended.percentiles = list.ok_or_else(|| wrong("numbers from 0 to 100"))?;
         }
@@ -322,6 +341,16 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
                 _ => return Err(wrong("always, tty or never")),
             };
         }
+        "--tui" => {
+            extended.live = match value {
+                "auto" => Live::Auto,
+                "yes" => Live::Always,
+                "no" => Live::Never,
+                _ => return Err(wrong("auto, yes or no")),
+            };
+        }
+        "--prometheus" => extended.prometheus = Some(value.to_owned()),
+        "--script" => extended.script = Some(PathBuf::from(value)),
         "--source-ip" => {
             let list: Result<Vec<_>, _> = value.split(',').map(|part| part.trim().parse()).collect();
             extended.source_addresses = list.map_err(|_| wrong("addresses of this machine"))?;
@@ -393,7 +422,7 @@ fn sizes(text: &str) -> Option<Vec<usize>> {
             return None;
         }
         // Requests are prebuilt: a range is served by sizes spread evenly over it.
-        let steps = (high - low).min(SIZE_STEPS - 1).max(1);
+        let steps = (high - low).clamp(1, SIZE_STEPS - 1);
         return Some((0..=steps).map(|step| low + (high - low) * step / steps).collect());
     }
     let list: Option<Vec<usize>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
@@ -428,12 +457,7 @@ fn cpus(text: &str) -> Option<Vec<usize>> {
     Some(list)
 }
 
-const DEFAULT_RATE: Rate = Rate {
-    per_second: 0.0,
-    arrival: Arrival::Fixed,
-    max_backlog: 1_000_000,
-    open_loop: true,
-};
+const DEFAULT_RATE: Rate = Rate { per_second: 0.0, arrival: Arrival::Fixed, max_backlog: 1_000_000, open_loop: true };
 const SIZE_MAX: usize = 1 << 30;
 const SIZE_STEPS: usize = 64;
 
@@ -457,6 +481,7 @@ definitions! {
         "--rate-steps" "LIST" "Run at each of these rates, e.g. 10k,20k,50k."
         "--find-max" "SLO" "Search the highest rate that meets e.g. 'p99<2ms,err<0.1%'."
         "--per-client" "N" "Each client sends N requests; the total is -c times N."
+        "--script" "FILE" "Workload file: phases with options of their own (TOML)."
         "--timeout" "TIME" "Count a request as failed after this time and reconnect."
     }
     "keys" {
@@ -480,6 +505,8 @@ definitions! {
         "--percentiles" "LIST" "Percentiles of the json, csv-ext and md reports."
         "--timeline" "TIME" "Add a row per interval to the json report."
         "--hdr-log" "FILE" "Write an HdrHistogram log, one tagged line per test."
+        "--tui" "WHEN" "Live view on the terminal: auto, yes or no (default)."
+        "--prometheus" "ADDRESS" "Serve metrics there (a bare port: on loopback)."
         "--progress" "WHEN" "always (default, on stdout), tty (on stderr) or never."
         "--assert" "COND" "Exit 3 unless e.g. 'p99<2ms', 'tps>50000', 'errors==0'."
         "--baseline" "FILE" "Compare with an earlier json report; exit 3 if worse."

@@ -68,9 +68,8 @@ impl Report {
     pub(crate) fn new(arguments: &[OsString], session: &Session) -> Report {
         let baseline = session.options.extended.baseline.as_ref().and_then(|path| {
             let text = fs::read_to_string(path).map_err(|error| error.to_string());
-            let parsed = text.and_then(|text| {
-                serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string())
-            });
+            let parsed =
+                text.and_then(|text| serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string()));
             match parsed {
                 Ok(json) => Some(json),
                 Err(error) => {
@@ -131,8 +130,9 @@ impl Report {
             Output::Markdown => self.markdown.clone(),
         };
         match &extended.output_file {
-            Some(path) => fs::write(path, &text)
-                .map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?,
+            Some(path) => {
+                fs::write(path, &text).map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?
+            }
             None if extended.output != Output::Redis => put(&text),
             None => {}
         }
@@ -146,9 +146,7 @@ impl Report {
     /// What is worse than in the baseline by more than is allowed.
     pub(crate) fn worse_than_baseline(&self, session: &Session, outcome: &Outcome) -> Option<String> {
         let tests = self.baseline.as_ref()?.get("tests")?.as_array()?;
-        let before = tests
-            .iter()
-            .find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))?;
+        let before = tests.iter().find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))?;
         let allowed = session.options.extended.max_regress_percent / 100.0;
         let tps = before.get("tps")?.as_f64()?;
         if outcome.rate() < tps * (1.0 - allowed) {
@@ -162,10 +160,10 @@ impl Report {
 
 /// Lines after the text report of an open-loop test: both views of the latency.
 pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
-    let Some(response) = &outcome.response else { return String::new() };
-    let mut out = String::from(
-        "  open loop (msec):       avg       p50       p90       p99     p99.9       max\n",
-    );
+    let Some(response) = &outcome.response else {
+        return String::new();
+    };
+    let mut out = String::from("  open loop (msec):       avg       p50       p90       p99     p99.9       max\n");
     for (name, histogram) in [("response", response), ("service", &outcome.service)] {
         let _ = write!(out, "    {name:<14}{:>9.3}", latency::mean_us(histogram) / 1000.0);
         for percent in [50.0, 90.0, 99.0, 99.9, 100.0] {
@@ -175,11 +173,7 @@ pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
         out.push('\n');
     }
     if outcome.dropped + outcome.backlog > 0 {
-        let _ = writeln!(
-            out,
-            "    {} requests dropped, {} still waiting at the end",
-            outcome.dropped, outcome.backlog
-        );
+        let _ = writeln!(out, "    {} requests dropped, {} still waiting at the end", outcome.dropped, outcome.backlog);
     }
     out
 }
@@ -199,28 +193,23 @@ pub(crate) fn notes(outcome: &Outcome) -> String {
             let _ = writeln!(out, "  {class}: {} (first: {})", entry.count, entry.first);
         }
     }
-    match &outcome.lateness {
-        Some(lateness) => {
-            let late = milliseconds(latency::value_at_percent(lateness, 99.0));
-            let waited = outcome.backlog + outcome.dropped > 0;
-            if late > LATENESS_LIMIT_MS && !waited && outcome.generator_limited() {
-                let _ = writeln!(
-                    out,
-                    "NOTE: the load generator was the limit: it sent {late:.1} ms late (p99); use \
-                     more --threads or another machine."
-                );
+    if outcome.generator_limited() {
+        let why = match &outcome.lateness {
+            Some(lateness) => {
+                let late = milliseconds(latency::value_at_percent(lateness, 99.0));
+                format!("requests left {late:.1} ms late (p99) though connections were free")
             }
-        }
-        None if outcome.generator_limited() => {
-            let _ = writeln!(
-                out,
-                "NOTE: the load generator was the limit in {}: its busiest thread had no time left \
-                 ({:.0}% of the test); use more --threads or another machine.",
-                outcome.title,
+            None => format!(
+                "its busiest thread had no time left ({:.0}% of the test)",
                 (outcome.busiest_thread * 100.0).min(100.0)
-            );
-        }
-        None => {}
+            ),
+        };
+        let _ = writeln!(
+            out,
+            "NOTE: the load generator was the limit in {}: {why}; use more --threads or another \
+             machine.",
+            outcome.title
+        );
     }
     out
 }
@@ -266,19 +255,16 @@ fn csv_row(session: &Session, outcome: &Outcome) -> String {
         }),
     ];
     fields.extend(options.extended.percentiles.iter().map(|p| format!("{:.3}", at(*p))));
-    let fields: Vec<String> =
-        fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
+    let fields: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
     format!("{}\n", fields.join(","))
 }
 
 fn markdown_header(options: &Options) -> String {
-    let mut heads =
-        vec!["test".to_owned(), "requests".to_owned(), "time (s)".to_owned(), "TPS".to_owned()];
+    let mut heads = vec!["test".to_owned(), "requests".to_owned(), "time (s)".to_owned(), "TPS".to_owned()];
     heads.push("avg (ms)".to_owned());
     heads.extend(options.extended.percentiles.iter().map(|percent| format!("p{percent}")));
     heads.extend(["max".to_owned(), "errors".to_owned(), "generator CPU".to_owned()]);
-    let rule: Vec<&str> =
-        heads.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
+    let rule: Vec<&str> = heads.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
     format!("| {} |\n|{}|\n", heads.join(" | "), rule.join("|"))
 }
 
@@ -326,8 +312,6 @@ fn unix_seconds(time: SystemTime) -> f64 {
 fn milliseconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1000.0
 }
-
-const LATENESS_LIMIT_MS: f64 = 1.0;
 
 const INFO_FIELDS: &[&str] = &[
     "redis_version",

@@ -35,10 +35,7 @@ pub(crate) fn text(program: &str, task: Option<&str>) -> String {
     }
     out.push('\n');
     out.push_str(&EXAMPLES.replace("PROGRAM", program));
-    let _ = write!(
-        out,
-        "\nOne section only: --help load, keys, errors, reports, machine, tests or examples.\n"
-    );
+    let _ = write!(out, "\nOne section only: --help load, keys, errors, reports, machine, tests or examples.\n");
     out
 }
 

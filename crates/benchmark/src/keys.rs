@@ -100,11 +100,8 @@ struct BlockCursor {
 impl Keys {
     /// Numbers in `low..low + span` with the given distribution. A span of 0 always yields `low`.
     pub(crate) fn new(distribution: Distribution, low: u64, span: u64, seed: u32) -> Keys {
-        let shared = |shuffle| Kind::Shared {
-            counter: Arc::new(AtomicU64::new(0)),
-            block: BlockCursor::default(),
-            shuffle,
-        };
+        let shared =
+            |shuffle| Kind::Shared { counter: Arc::new(AtomicU64::new(0)), block: BlockCursor::default(), shuffle };
         let kind = match distribution {
             Distribution::Uniform => Kind::Uniform,
             Distribution::Sequential => shared(None),
@@ -183,8 +180,7 @@ struct Zipf {
 
 impl Zipf {
     fn new(count: u64, exponent: f64) -> Zipf {
-        let mut zipf =
-            Zipf { exponent, integral_low: 0.0, integral_high: 0.0, shortcut: 0.0, count };
+        let mut zipf = Zipf { exponent, integral_low: 0.0, integral_high: 0.0, shortcut: 0.0, count };
         zipf.integral_low = zipf.integral(1.5) - 1.0;
         zipf.integral_high = zipf.integral(as_float(count) + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
@@ -220,8 +216,7 @@ impl Zipf {
 
     fn inverse(&self, y: f64) -> f64 {
         let scaled = (y * (1.0 - self.exponent)).max(-1.0);
-        let factor =
-            if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 };
+        let factor = if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 };
         (y * factor).exp()
     }
 }
@@ -308,8 +303,7 @@ mod tests {
         for distribution in [Distribution::Sequential, Distribution::Unique] {
             let mut one = Keys::new(distribution, 5, 1_000, 3);
             let mut two = one.for_thread(4);
-            let numbers: HashSet<u64> =
-                (0..500).flat_map(|_| [one.next(), two.next()]).collect();
+            let numbers: HashSet<u64> = (0..500).flat_map(|_| [one.next(), two.next()]).collect();
             assert_eq!(numbers.len(), 1_000);
             assert!(numbers.iter().all(|number| (5..1_005).contains(number)));
         }

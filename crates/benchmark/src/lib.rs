@@ -2,13 +2,14 @@
 //! spends far less CPU per request, counts exactly, and can do what redis-benchmark cannot (open
 //! loop, mixes, key distributions, error budgets, machine-readable reports).
 //!
-//! It knows nothing of the server beside its protocol. Start reading at [`run`].
+//! It knows nothing of the server beside its protocol. Start reading at [`run()`].
 //!
-//! - `options`, `extended`, `uri`, `help`: the command line.
+//! - `options`, `extended`, `uri`, `help`, `workload`: the command line and workload files.
 //! - `preflight`, `cluster`: what is asked from the server before the load.
 //! - `suite`, `template`, `keys`, `random`: what is sent.
 //! - `engine`: threads, connections, schedules.
-//! - `latency`, `results`, `report`, `formats`, `assertions`: what comes out.
+//! - `latency`, `results`, `report`, `formats`, `assertions`, `search`: what comes out.
+//! - `progress`, `live`, `prometheus`: what is seen while it runs.
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
@@ -21,9 +22,11 @@ mod formats;
 mod help;
 mod keys;
 mod latency;
+mod live;
 mod options;
 mod preflight;
 mod progress;
+mod prometheus;
 mod random;
 mod report;
 mod results;
@@ -32,5 +35,6 @@ mod search;
 mod suite;
 mod template;
 mod uri;
+mod workload;
 
 pub use run::run;

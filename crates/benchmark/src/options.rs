@@ -147,8 +147,7 @@ pub(crate) enum Parsed {
 
 /// Reads the arguments (without the program's own name).
 pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
-    let words: Vec<Vec<u8>> =
-        arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+    let words: Vec<Vec<u8>> = arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
     let mut parser = Parser { words, next: 0, options: Options::default(), warnings: Vec::new() };
     match parser.run() {
         Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
@@ -244,9 +243,7 @@ impl Parser {
             "--threads" => {
                 let threads = self.number(name)?;
                 if threads > THREADS_MAX {
-                    self.warnings.push(format!(
-                        "WARNING: Too many threads, limiting threads to {THREADS_MAX}."
-                    ));
+                    self.warnings.push(format!("WARNING: Too many threads, limiting threads to {THREADS_MAX}."));
                 }
                 self.options.threads = usize::try_from(threads.clamp(0, THREADS_MAX)).unwrap_or(0);
             }
@@ -262,8 +259,7 @@ impl Parser {
         match name {
             "--tls" => self.options.tls = true,
             "--insecure" => {}
-            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers"
-            | "--tls-ciphersuites" => {
+            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
                 self.value(name)?;
             }
             _ => return Ok(false),
@@ -272,7 +268,9 @@ impl Parser {
     }
 
     fn beyond(&mut self, name: &str) -> Result<bool, Parsed> {
-        let Some(kind) = extended::kind(name) else { return Ok(false) };
+        let Some(kind) = extended::kind(name) else {
+            return Ok(false);
+        };
         let value = match kind {
             extended::Kind::Flag => String::new(),
             extended::Kind::Value => text(&self.value(name)?),

@@ -50,23 +50,20 @@ enum Stream {
 
 impl Connection {
     /// Connects to `host:port`, or to the socket of the options, and authenticates.
-    pub(crate) fn open(
-        options: &Options,
-        endpoint: Option<(&str, u16)>,
-    ) -> Result<(Connection, Server), Failure> {
+    pub(crate) fn open(options: &Options, endpoint: Option<(&str, u16)>) -> Result<(Connection, Server), Failure> {
         let name = match endpoint {
             Some((host, port)) => format!("{host}:{port}"),
             None => options.server_name(),
         };
         let opened = match (&options.socket, endpoint) {
-            (Some(path), None) => UnixStream::connect(path)
-                .map(|stream| (Stream::Unix(stream), Address::Unix(path.clone()))),
+            (Some(path), None) => {
+                UnixStream::connect(path).map(|stream| (Stream::Unix(stream), Address::Unix(path.clone())))
+            }
             (_, Some((host, port))) => connect_tcp(host, port),
             (None, None) => connect_tcp(&options.host, options.port),
         };
-        let (stream, address) = opened.map_err(|error| {
-            Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error)))
-        })?;
+        let (stream, address) =
+            opened.map_err(|error| Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error))))?;
         let mut connection = Connection { stream, input: Vec::new() };
         if let Some(password) = &options.password {
             let mut words: Vec<&[u8]> = vec![b"AUTH"];
@@ -99,9 +96,7 @@ impl Connection {
             if let Some(skipped) = skip_reply(&self.input, &mut state).map_err(bad)? {
                 let parsed = parse_reply(&self.input).map_err(bad)?;
                 self.input.drain(..skipped.consumed);
-                return parsed
-                    .map(|(value, _)| value)
-                    .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
+                return parsed.map(|(value, _)| value).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
             }
             let mut chunk = [0_u8; 16 * 1024];
             let read = match &mut self.stream {
@@ -160,6 +155,7 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<(Stream, Address)> {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
                 return Ok((Stream::Tcp(stream), Address::Tcp(address)));
             }
             Err(error) => failure = error,
@@ -168,11 +164,13 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<(Stream, Address)> {
     Err(failure)
 }
 
-/// The kernel's own limit is over two minutes; nobody waits that long for a typing mistake.
+/// Longest wait for the connection and for each reply before the test. The kernel's own limit is
+/// over two minutes; nobody waits that long for a typing mistake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

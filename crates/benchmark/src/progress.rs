@@ -2,10 +2,16 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use crate::{extended, options::Options};
+use crate::{
+    extended,
+    live::{News, View},
+    options::Options,
+    prometheus::Metrics,
+};
 
 /// Printer of progress lines; remembers how much it has to blank.
 #[derive(Debug)]
@@ -14,12 +20,16 @@ pub(crate) struct Progress {
     title: String,
     printed_bytes: usize,
     previous: (Duration, u64, u64),
+    live: Option<View>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sink {
     Stdout,
     Stderr,
+    /// The live view, on stderr.
+    Live,
     Nowhere,
 }
 
@@ -28,9 +38,15 @@ impl Progress {
     pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
 
     /// A printer as the options want it.
-    pub(crate) fn new(options: &Options) -> Progress {
+    pub(crate) fn new(options: &Options, metrics: Option<Arc<Metrics>>) -> Progress {
         let redis_output = options.extended.output == extended::Output::Redis;
+        let is_live = match options.extended.live {
+            extended::Live::Auto => io::stderr().is_terminal(),
+            extended::Live::Always => true,
+            extended::Live::Never => false,
+        };
         let sink = match options.extended.progress {
+            _ if is_live => Sink::Live,
             extended::Progress::Never => Sink::Nowhere,
             _ if options.csv => Sink::Nowhere,
             // Machine-readable reports own stdout.
@@ -38,11 +54,29 @@ impl Progress {
             _ if io::stderr().is_terminal() => Sink::Stderr,
             _ => Sink::Nowhere,
         };
-        Progress {
-            sink,
-            title: String::new(),
-            printed_bytes: 0,
-            previous: (Duration::ZERO, 0, 0),
+        Progress { sink, title: String::new(), printed_bytes: 0, previous: (Duration::ZERO, 0, 0), live: None, metrics }
+    }
+
+    /// Whether [`Progress::show_live`] is to be called instead of [`Progress::show`].
+    pub(crate) fn is_live(&self) -> bool {
+        self.sink == Sink::Live
+    }
+
+    /// Draws the live view.
+    pub(crate) fn show_live(&mut self, news: &News) {
+        if let Some(view) = &mut self.live {
+            view.update(news);
+            let frame = view.draw();
+            self.write(&frame);
+        }
+    }
+
+    /// Passes figures on to the scrapers of metrics.
+    pub(crate) fn publish(&self, finished: u64, latency_us: u64, connected: u64) {
+        if let Some(metrics) = &self.metrics {
+            metrics.finished.store(finished, Ordering::Relaxed);
+            metrics.latency_sum_us.store(latency_us, Ordering::Relaxed);
+            metrics.connected.store(connected, Ordering::Relaxed);
         }
     }
 
@@ -51,6 +85,10 @@ impl Progress {
         title.clone_into(&mut self.title);
         self.printed_bytes = 0;
         self.previous = (Duration::ZERO, 0, 0);
+        self.live = self.is_live().then(|| View::new(title));
+        if let Some(metrics) = &self.metrics {
+            metrics.begin(title);
+        }
     }
 
     /// Prints the line for `finished` requests in `elapsed`, whose latencies add up to
@@ -80,7 +118,7 @@ impl Progress {
     /// The bytes that wipe the line before a report; empty where no line is shown.
     pub(crate) fn blank(&self) -> String {
         let width = self.printed_bytes;
-        if self.sink == Sink::Nowhere { String::new() } else { format!("{:>width$}\r", " ") }
+        if matches!(self.sink, Sink::Nowhere | Sink::Live) { String::new() } else { format!("{:>width$}\r", " ") }
     }
 
     /// Wipes the line if it is not on stdout, where the report does so itself.
@@ -89,6 +127,11 @@ impl Progress {
             Sink::Stdout => self.blank(),
             Sink::Stderr => {
                 self.write(&self.blank());
+                String::new()
+            }
+            Sink::Live => {
+                let erase = self.live.as_mut().map_or_else(String::new, View::erase);
+                self.write(&erase);
                 String::new()
             }
             Sink::Nowhere => String::new(),
@@ -102,7 +145,7 @@ impl Progress {
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
             }
-            Sink::Stderr => io::stderr().lock().write_all(text.as_bytes()),
+            Sink::Stderr | Sink::Live => io::stderr().lock().write_all(text.as_bytes()),
             Sink::Nowhere => Ok(()),
         };
     }

@@ -107,14 +107,7 @@ pub(crate) fn text(options: &Options, threads: usize, server: &Configuration, ou
         outcome.redis_rate()
     );
     let heads = ["avg", "min", "p50", "p95", "p99", "max"];
-    let values = [
-        figures.average,
-        figures.min,
-        figures.p50,
-        figures.p95,
-        figures.p99,
-        figures.max,
-    ];
+    let values = [figures.average, figures.min, figures.p50, figures.p95, figures.p99, figures.max];
     let heads: Vec<String> = heads.iter().map(|head| format!("{head:>9}")).collect();
     let values: Vec<String> = values.iter().map(|value| format!("{value:9.3}")).collect();
     let _ = write!(out, "    {}\n    {}\n", heads.join(" "), values.join(" "));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::latency::Latency;
+use crate::latency::{self, Latency};
 
 /// Error replies and failures by class: the count and the first text seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,9 +123,10 @@ pub(crate) struct Outcome {
     pub(crate) connected: usize,
     /// Time to establish a connection, µs.
     pub(crate) connect: Latency,
-    /// How late the generator sent what the schedule asked for, µs; only with `--rate`.
+    /// How late requests were sent that did not have to wait for a connection, µs; only with
+    /// `--rate`.
     pub(crate) lateness: Option<Latency>,
-    /// CPU time over wall time of the busiest generator thread, 0 … 1.
+    /// Share of the test in which the busiest generator thread ran or waited for a CPU, 0 … 1.
     pub(crate) busiest_thread: f64,
     /// CPU time of all generator threads.
     pub(crate) generator_cpu: Duration,
@@ -171,14 +172,21 @@ impl Outcome {
         }
     }
 
-    /// Whether the generator had no CPU left, so that it set the limit and not the server.
+    /// Whether the generator set the limit and not the server: in a closed loop when a thread had
+    /// no time left, in an open loop when requests left late although a connection was free.
     pub(crate) fn generator_limited(&self) -> bool {
-        self.busiest_thread >= BUSY_LIMIT
+        match &self.lateness {
+            None => self.busiest_thread >= BUSY_LIMIT,
+            Some(lateness) => latency::value_at_percent(lateness, 99.0) > LATENESS_LIMIT_US,
+        }
     }
 }
 
 /// CPU share of a thread from which the generator is called the limit.
 const BUSY_LIMIT: f64 = 0.95;
+
+/// Lateness (99th percentile) from which the generator is called the limit of an open loop.
+const LATENESS_LIMIT_US: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {

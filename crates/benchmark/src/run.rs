@@ -20,11 +20,13 @@ use crate::{
     options::{self, Options, Parsed},
     preflight::{Address, Connection, Failure, Server},
     progress::Progress,
+    prometheus::{self, Metrics},
     report::{self, Configuration},
     results::Outcome,
     search,
     suite::{self, Test, ValueStream},
     template::Substitution,
+    workload,
 };
 
 /// Runs the load generator with `arguments` (without the program's name). `program` is the name
@@ -71,40 +73,97 @@ pub(crate) struct Session {
     tests_run: u32,
     interrupted: Arc<AtomicBool>,
     pub(crate) info: formats::ServerInfo,
+    /// Phase of the workload file; it is put before the titles.
+    phase: Option<String>,
+    metrics: Option<Arc<Metrics>>,
 }
 
-fn start(mut options: Options, arguments: &[OsString]) -> u8 {
-    if options.argument_from_stdin && !options.command.is_empty() {
-        let mut argument = Vec::new();
-        if let Err(error) = io::stdin().lock().read_to_end(&mut argument) {
-            eprintln!("Error: cannot read standard input: {error}");
-            return 1;
+/// Runs the command line, or the phases of its workload file.
+fn start(options: Options, arguments: &[OsString]) -> u8 {
+    let metrics = match &options.extended.prometheus {
+        None => None,
+        Some(address) => {
+            let metrics = Arc::new(Metrics::default());
+            if let Err(text) = prometheus::serve(address, Arc::clone(&metrics)) {
+                eprintln!("{text}");
+                return 1;
+            }
+            Some(metrics)
         }
-        options.command.push(argument);
-    }
-    let mut session = match Session::open(options) {
-        Ok(session) => session,
-        Err(Failure(text)) => {
-            eprint!("{text}");
+    };
+    let phases = match phases(options, arguments) {
+        Ok(phases) => phases,
+        Err(text) => {
+            eprintln!("{text}");
             return 1;
         }
     };
-    if session.options.idle {
-        return session.hold_idle();
-    }
-    let mut report = formats::Report::new(arguments, &session);
-    let code = session.run_all(&mut report);
-    match report.finish(&session) {
-        Ok(()) => code,
-        Err(text) => {
-            eprintln!("{text}");
-            if code == 0 { 1 } else { code }
+    let mut report: Option<formats::Report> = None;
+    let mut last: Option<Session> = None;
+    let mut code = 0;
+    for (name, mut options) in phases {
+        if options.argument_from_stdin && !options.command.is_empty() {
+            let mut argument = Vec::new();
+            if let Err(error) = io::stdin().lock().read_to_end(&mut argument) {
+                eprintln!("Error: cannot read standard input: {error}");
+                return 1;
+            }
+            options.command.push(argument);
+        }
+        let mut session = match Session::open(options, name, metrics.clone()) {
+            Ok(session) => session,
+            Err(Failure(text)) => {
+                eprint!("{text}");
+                return 1;
+            }
+        };
+        if session.options.idle {
+            return session.hold_idle();
+        }
+        let report = report.get_or_insert_with(|| formats::Report::new(arguments, &session));
+        code = code.max(session.run_all(report));
+        last = Some(session);
+        if matches!(code, 1 | INTERRUPTED) {
+            break;
         }
     }
+    if let (Some(report), Some(session)) = (report, last)
+        && let Err(text) = report.finish(&session)
+    {
+        eprintln!("{text}");
+        return code.max(1);
+    }
+    code
+}
+
+/// What is to be run one after the other, each with the name of its phase. The command line's
+/// options hold for all phases of a workload file; a phase may override them.
+fn phases(options: Options, arguments: &[OsString]) -> Result<Vec<(Option<String>, Options)>, String> {
+    let Some(path) = &options.extended.script else {
+        return Ok(vec![(None, options)]);
+    };
+    if !options.command.is_empty() {
+        return Err("--script and a command exclude each other".to_owned());
+    }
+    let mut phases = Vec::new();
+    for phase in workload::read(path)? {
+        let all: Vec<OsString> = arguments.iter().chain(&phase.arguments).cloned().collect();
+        match options::parse(&all) {
+            Parsed::Run(options, _) => phases.push((Some(phase.name), *options)),
+            Parsed::Fatal(text) => return Err(format!("phase {}: {text}", phase.name)),
+            Parsed::Invalid(option) => {
+                return Err(format!("phase {}: invalid option {option}", phase.name));
+            }
+            Parsed::Help(_) | Parsed::Version => {
+                return Err(format!("phase {}: an option that runs nothing", phase.name));
+            }
+        }
+    }
+    Ok(phases)
 }
 
 impl Session {
-    fn open(options: Options) -> Result<Session, Failure> {
+    fn open(options: Options, phase: Option<String>, metrics: Option<Arc<Metrics>>) -> Result<Session, Failure> {
         let (mut out, mut warnings) = (String::new(), String::new());
         let mut info = formats::ServerInfo::default();
         let mut threads_shown = options.threads;
@@ -149,13 +208,9 @@ impl Session {
         let seed = options.seed.unwrap_or_else(time_seed);
         let interrupted = Arc::new(AtomicBool::new(false));
         // The first Ctrl-C ends the test and reports, the second ends the process as usual.
-        let watched = signal_hook::flag::register_conditional_default(
-            signal_hook::consts::SIGINT,
-            Arc::clone(&interrupted),
-        )
-        .and_then(|_| {
-            signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))
-        });
+        let watched =
+            signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, Arc::clone(&interrupted))
+                .and_then(|_| signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted)));
         if watched.is_err() {
             eprintln!("WARNING: Ctrl-C will end the run without a report");
         }
@@ -169,6 +224,8 @@ impl Session {
             tests_run: 0,
             interrupted,
             info,
+            phase,
+            metrics,
         })
     }
 
@@ -234,11 +291,7 @@ impl Session {
         Ok(tests)
     }
 
-    fn run_forms(
-        &mut self,
-        forms: &[Form],
-        report: &mut formats::Report,
-    ) -> Result<u8, Aborted> {
+    fn run_forms(&mut self, forms: &[Form], report: &mut formats::Report) -> Result<u8, Aborted> {
         if let Some(objective) = self.options.extended.find_max.clone() {
             return search::find_max(self, forms, &objective, report);
         }
@@ -261,11 +314,7 @@ impl Session {
     }
 
     /// Runs one test.
-    pub(crate) fn measure(
-        &mut self,
-        forms: &[Form],
-        rate: Option<Rate>,
-    ) -> Result<Outcome, Aborted> {
+    pub(crate) fn measure(&mut self, forms: &[Form], rate: Option<Rate>) -> Result<Outcome, Aborted> {
         let options = &self.options;
         let extended = &options.extended;
         let Some(Form { test, .. }) = forms.first() else {
@@ -277,12 +326,7 @@ impl Session {
         };
         let seed = self.seed.wrapping_add(self.tests_run);
         self.tests_run += 1;
-        let keys = Keys::new(
-            extended.keys.unwrap_or(Distribution::Uniform),
-            extended.key_min,
-            span.unwrap_or(0),
-            seed,
-        );
+        let keys = Keys::new(extended.keys.unwrap_or(Distribution::Uniform), extended.key_min, span.unwrap_or(0), seed);
         let value_bytes_max = forms.iter().map(|form| form.value.len()).max().unwrap_or(0);
         let value_pool = value_pool(extended.value, value_bytes_max);
         let substitution = Substitution {
@@ -303,15 +347,12 @@ impl Session {
             idle: false,
         };
         let settings = Arc::new(Settings::new(options, setup));
-        let mut progress = Progress::new(options);
-        let outcome = engine::run_test(
-            settings,
-            &source,
-            &test.title,
-            test.payload_bytes,
-            &mut progress,
-            &self.interrupted,
-        );
+        let mut progress = Progress::new(options, self.metrics.clone());
+        let title = match &self.phase {
+            Some(phase) => format!("{phase}: {}", test.title),
+            None => test.title.clone(),
+        };
+        let outcome = engine::run_test(settings, &source, &title, test.payload_bytes, &mut progress, &self.interrupted);
         let blank = progress.end();
         if outcome.is_ok() && !options.csv {
             put(&blank);
@@ -320,12 +361,7 @@ impl Session {
     }
 
     /// Reports a finished test and judges it. Returns its exit code.
-    pub(crate) fn conclude(
-        &self,
-        forms: &[Form],
-        outcome: &Outcome,
-        report: &mut formats::Report,
-    ) -> u8 {
+    pub(crate) fn conclude(&self, forms: &[Form], outcome: &Outcome, report: &mut formats::Report) -> u8 {
         let options = &self.options;
         if options.extended.output == Output::Redis {
             let text = if options.extended.legacy_output {
@@ -373,9 +409,7 @@ impl Session {
 
     fn hold_idle(&mut self) -> u8 {
         let clients = self.options.clients;
-        put(&format!(
-            "Creating {clients} idle connections and waiting forever (Ctrl+C when done)\n"
-        ));
+        put(&format!("Creating {clients} idle connections and waiting forever (Ctrl+C when done)\n"));
         let setup = Setup {
             threads: self.threads_shown.max(1),
             servers: self.servers.clone(),
@@ -389,7 +423,7 @@ impl Session {
         };
         let settings = Arc::new(Settings::new(&self.options, setup));
         let source = Source::new(&[], 1, Substitution::default());
-        let mut progress = Progress::new(&self.options);
+        let mut progress = Progress::new(&self.options, self.metrics.clone());
         match engine::run_test(settings, &source, "", 0, &mut progress, &self.interrupted) {
             Ok(_) => INTERRUPTED,
             Err(aborted) => give_up(&aborted),
@@ -421,10 +455,9 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
         let raised = Rlimit { current: limit.maximum.map(|max| max.min(needed)), ..limit };
         let wanted = Rlimit { current: Some(needed), ..limit };
         let result = match limit.maximum {
-            Some(maximum) if maximum < needed => setrlimit(
-                Resource::Nofile,
-                Rlimit { current: Some(needed), maximum: Some(needed) },
-            ),
+            Some(maximum) if maximum < needed => {
+                setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: Some(needed) })
+            }
             _ => setrlimit(Resource::Nofile, wanted),
         };
         if result.is_err() {
@@ -450,11 +483,8 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
 
 fn port_range() -> usize {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
-    let range: Vec<usize> = text
-        .unwrap_or_default()
-        .split_whitespace()
-        .filter_map(|number| number.parse().ok())
-        .collect();
+    let range: Vec<usize> =
+        text.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect();
     match range.as_slice() {
         [low, high] if high >= low => high - low + 1,
         _ => 28_232,

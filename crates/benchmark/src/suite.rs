@@ -39,12 +39,7 @@ pub(crate) enum Order {
 impl Test {
     fn single(title: &str, payload_bytes: usize, command: Vec<u8>) -> Test {
         let operation = Operation { name: title.to_owned(), command, weight: 1 };
-        Test {
-            title: title.to_owned(),
-            payload_bytes,
-            operations: vec![operation],
-            order: Order::Sequence,
-        }
+        Test { title: title.to_owned(), payload_bytes, operations: vec![operation], order: Order::Sequence }
     }
 }
 
@@ -140,8 +135,7 @@ pub(crate) fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
         if command.is_empty() {
             return Err("a command is missing beside ';'".to_owned());
         }
-        let filled: Vec<Vec<u8>> =
-            command.iter().map(|word| replace(word, b"__data__", value)).collect();
+        let filled: Vec<Vec<u8>> = command.iter().map(|word| replace(word, b"__data__", value)).collect();
         let name = String::from_utf8_lossy(&command[0]).to_uppercase();
         operations.push(Operation { name, command: encode(&filled), weight: repeat });
     }
@@ -154,8 +148,7 @@ pub(crate) fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, S
     let mut operations = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
-        let weight: u32 =
-            weight.parse().map_err(|_| format!("'{weight}' is not a weight (in '{part}')"))?;
+        let weight: u32 = weight.parse().map_err(|_| format!("'{weight}' is not a weight (in '{part}')"))?;
         let only = Options { tests: Some(format!(",{},", name.to_lowercase())), ..options.clone() };
         let mut found = default_suite(&only, value);
         let Some(test) = found.pop() else {
@@ -171,12 +164,7 @@ pub(crate) fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, S
         return Err(format!("the mix '{text}' sends nothing"));
     }
     operations.retain(|operation| operation.weight > 0);
-    Ok(Test {
-        title: format!("MIX {text}"),
-        payload_bytes: options.value_bytes,
-        operations,
-        order: Order::Weighted,
-    })
+    Ok(Test { title: format!("MIX {text}"), payload_bytes: options.value_bytes, operations, order: Order::Weighted })
 }
 
 /// Key names of the suite: a hash tag in cluster mode, a random part with `--spread`.

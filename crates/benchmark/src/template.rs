@@ -71,16 +71,10 @@ enum Fill {
 impl Template {
     /// Unrolls `commands` (a sequence, each RESP-encoded or inline) for batches of `pipeline`.
     /// `value` is the payload looked for when values are to vary.
-    pub(crate) fn new(
-        commands: &[Vec<u8>],
-        pipeline: usize,
-        substitution: Substitution,
-        value: &[u8],
-    ) -> Template {
+    pub(crate) fn new(commands: &[Vec<u8>], pipeline: usize, substitution: Substitution, value: &[u8]) -> Template {
         let sequence_length = commands.len().max(1);
         let unrolled = if commands.len() <= 1 { pipeline } else { commands.len() + pipeline };
-        let found: Vec<Vec<Place>> =
-            commands.iter().map(|command| find_places(command, substitution, value)).collect();
+        let found: Vec<Vec<Place>> = commands.iter().map(|command| find_places(command, substitution, value)).collect();
         let mut template = Template {
             bytes: Vec::with_capacity(commands.first().map_or(0, Vec::len) * unrolled),
             starts: vec![0],
@@ -91,9 +85,7 @@ impl Template {
         for (command, places) in commands.iter().zip(&found).cycle().take(unrolled) {
             let base = template.bytes.len();
             template.bytes.extend_from_slice(command);
-            template.places.extend(
-                places.iter().map(|place| Place { offset: base + place.offset, ..*place }),
-            );
+            template.places.extend(places.iter().map(|place| Place { offset: base + place.offset, ..*place }));
             template.starts.push(template.bytes.len());
             template.place_starts.push(template.places.len());
         }
@@ -108,13 +100,7 @@ impl Template {
     /// Appends `count` commands (at most the pipeline depth), beginning with the `first`
     /// (modulo the sequence), after filling their places.
     #[inline]
-    pub(crate) fn render(
-        &mut self,
-        first: usize,
-        count: usize,
-        filler: &mut Filler<'_>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn render(&mut self, first: usize, count: usize, filler: &mut Filler<'_>, out: &mut Vec<u8>) {
         let first = if self.sequence_length == 1 { 0 } else { first % self.sequence_length };
         let last = (first + count).min(self.starts.len() - 1);
         debug_assert_eq!(last - first, count, "a batch is at most the pipeline depth");
@@ -138,8 +124,7 @@ impl Template {
                     write_twelve_digits(&mut self.bytes[at..at + 12], filler.keys.next());
                 }
                 Fill::Ordinal(index) => {
-                    let number = *ordinals[usize::from(index)]
-                        .get_or_insert_with(|| filler.keys.next());
+                    let number = *ordinals[usize::from(index)].get_or_insert_with(|| filler.keys.next());
                     write_twelve_digits(&mut self.bytes[at..at + 12], number);
                 }
                 Fill::Tag => {
@@ -178,13 +163,15 @@ pub(crate) fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     command
 }
 
-/// Writes `number` modulo 10¹² over `place`, padded with zeros.
+/// Writes `number` modulo 10¹² over the twelve bytes of `place`, padded with zeros.
 #[inline]
 pub(crate) fn write_twelve_digits(place: &mut [u8], number: u64) {
     let mut rest = number;
-    for digit in place.iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
+    // Two digits at a time: half the divisions.
+    for pair in place.rchunks_exact_mut(2) {
+        let at = (rest % 100) as usize * 2;
+        rest /= 100;
+        pair.copy_from_slice(&DIGIT_PAIRS[at..at + 2]);
     }
 }
 
@@ -226,9 +213,23 @@ fn number_at(text: &[u8]) -> Option<Fill> {
     if text.starts_with(b"__rand_int__") {
         return Some(Fill::Number);
     }
-    let ordinal = ORDINALS.iter().position(|ordinal| text.starts_with(*ordinal))?;
+    let ordinal = ORDINALS.iter().position(|ordinal| text.starts_with(ordinal))?;
     u8::try_from(ordinal).ok().map(Fill::Ordinal)
 }
+
+/// `000102…99`.
+const DIGIT_PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut at = 0;
+    let (mut tens, mut ones) = (b'0', b'0');
+    while at < pairs.len() {
+        pairs[at] = tens;
+        pairs[at + 1] = ones;
+        at += 2;
+        (tens, ones) = if ones == b'9' { (tens + 1, b'0') } else { (tens, ones + 1) };
+    }
+    pairs
+};
 
 /// Valkey: placeholders whose number is the same wherever they occur in one command.
 const ORDINALS: [&[u8]; 9] = [

@@ -10,17 +10,13 @@ use support::{Redis, ours, ours_with, shape, spawn_ours, theirs, words};
 
 fn json(redis: &Redis, options: &str) -> Value {
     let output = ours(redis.port, &format!("--output json {options}"));
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 #[test]
 fn a_frozen_server_shows_in_the_response_time() {
     let redis = Redis::start(&["--enable-debug-command", "yes"]);
-    let child = spawn_ours(
-        redis.port,
-        "--output json --rate 1000 --duration 3s -c 20 get x",
-    );
+    let child = spawn_ours(redis.port, "--output json --rate 1000 --duration 3s -c 20 get x");
     thread::sleep(Duration::from_millis(1_000));
     redis.ask(&["DEBUG", "SLEEP", "1.2"]);
     let output = child.wait_with_output().unwrap();
@@ -54,10 +50,7 @@ fn errors_are_counted_by_class() {
 #[test]
 fn a_restart_of_the_server_is_survived() {
     let mut redis = Redis::start(&[]);
-    let child = spawn_ours(
-        redis.port,
-        "--output json --on-error reconnect --duration 3s -c 10 set a b",
-    );
+    let child = spawn_ours(redis.port, "--output json --on-error reconnect --duration 3s -c 10 set a b");
     thread::sleep(Duration::from_millis(800));
     redis.restart();
     let output = child.wait_with_output().unwrap();
@@ -115,14 +108,11 @@ fn several_commands_in_a_row() {
 fn value_sizes_and_kinds() {
     let redis = Redis::start(&[]);
     ours(redis.port, "-q -n 300 -r 300 --keys seq --size 5,50 --value random -t set");
-    let lengths: Vec<String> = (0..300)
-        .map(|key| redis.ask(&["STRLEN", &format!("key:{key:012}")]))
-        .collect();
+    let lengths: Vec<String> = (0..300).map(|key| redis.ask(&["STRLEN", &format!("key:{key:012}")])).collect();
     assert!(lengths.iter().all(|length| length == ":5" || length == ":50"));
     assert!(lengths.iter().any(|length| length == ":5"));
     assert!(lengths.iter().any(|length| length == ":50"));
-    let (one, two) =
-        (redis.ask(&["GET", "key:000000000000"]), redis.ask(&["GET", "key:000000000001"]));
+    let (one, two) = (redis.ask(&["GET", "key:000000000000"]), redis.ask(&["GET", "key:000000000001"]));
     assert_ne!(one.as_bytes()[..5], two.as_bytes()[..5]);
 }
 
@@ -204,4 +194,87 @@ fn a_cluster_is_spread_over_its_slots() {
     let single = ours(lonely.port, "--cluster -q");
     assert_eq!(single.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&single.stderr).ends_with("Invalid cluster: 1 node(s).\n"));
+}
+
+#[test]
+fn a_workload_file_runs_its_phases() {
+    let redis = Redis::start(&[]);
+    let file = redis.directory.path().join("load.toml");
+    let text = "clients = 5\n[load]\ntests = \"set\"\nrequests = 200\nkeys = \"seq\"\n\
+                key-max = 199\n[run]\nmix = \"set=1,get=1\"\nrequests = 300\nkeyspace = 200\n";
+    std::fs::write(&file, text).unwrap();
+    let report = json(&redis, &format!("--script {}", file.display()));
+    let tests = report["tests"].as_array().unwrap();
+    let names: Vec<&str> = tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["load: SET", "run: MIX set=1,get=1"]);
+    assert_eq!(tests[1]["null_replies"], 0);
+    assert_eq!(redis.ask(&["DBSIZE"]), ":200");
+}
+
+#[test]
+fn the_live_view_is_drawn_and_taken_away() {
+    let redis = Redis::start(&[]);
+    let output = ours(redis.port, "--tui yes --duration 600ms -q get x");
+    let drawn = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(drawn.contains(" TPS ") && drawn.contains(" p99 ms "), "{drawn}");
+    assert!(drawn.contains("\u{1b}[J"), "{drawn}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("get x: ") && !text.contains('\r'), "{text}");
+}
+
+#[test]
+fn metrics_are_served_while_a_test_runs() {
+    use std::io::{Read, Write};
+    let redis = Redis::start(&[]);
+    let port = support::free_port();
+    let child = spawn_ours(redis.port, &format!("--prometheus {port} --duration 2s -q get x"));
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let reply = loop {
+        thread::sleep(Duration::from_millis(400));
+        assert!(std::time::Instant::now() < deadline, "no metrics");
+        let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else {
+            continue;
+        };
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        if reply.contains("oxidis_benchmark_connections 50") {
+            break reply;
+        }
+    };
+    assert!(reply.contains("requests_total{test=\"get x\"} "), "{reply}");
+    assert!(!reply.contains("requests_total{test=\"get x\"} 0\n"), "{reply}");
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn an_interrupt_ends_with_a_report() {
+    let redis = Redis::start(&[]);
+    let child = spawn_ours(redis.port, "--duration 30s -q get x");
+    thread::sleep(Duration::from_millis(800));
+    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("requests per second"), "{text}");
+}
+
+#[test]
+fn the_highest_rate_is_found() {
+    let redis = Redis::start(&[]);
+    let output = ours(redis.port, "-q --find-max p50<1s --duration 150ms -c 4 get x");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("closed loop reaches"), "{text}");
+    assert!(text.contains("highest rate with p50<1s: ") || output.status.code() == Some(3), "{text}");
+}
+
+#[test]
+fn rates_are_kept() {
+    let redis = Redis::start(&[]);
+    for options in ["--rate 2000", "--rate 2000 --arrival poisson", "--rps 2000"] {
+        let report = json(&redis, &format!("{options} --duration 1s -c 20 get x"));
+        let tps = report["tests"][0]["tps"].as_f64().unwrap();
+        assert!((1_700.0..2_300.0).contains(&tps), "{options}: {tps}");
+    }
 }

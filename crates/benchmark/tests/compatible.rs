@@ -52,8 +52,7 @@ fn the_server_sees_the_same_commands() {
         for is_ours in [true, false] {
             let monitor = redis.monitor();
             let uri_fixed = options.replace("127.0.0.1/", &format!("127.0.0.1:{}/", redis.port));
-            let output =
-                if is_ours { ours(redis.port, &uri_fixed) } else { theirs(redis.port, &uri_fixed) };
+            let output = if is_ours { ours(redis.port, &uri_fixed) } else { theirs(redis.port, &uri_fixed) };
             assert!(output.status.success(), "{options}: {output:?}");
             seen.push(monitor.commands(&redis));
         }
@@ -67,10 +66,7 @@ fn xadd_is_that_of_7_2() {
     let monitor = redis.monitor();
     ours(redis.port, "-n 1 -c 1 -q -t xadd");
     let commands = monitor.commands(&redis);
-    assert_eq!(
-        commands.last().map(String::as_str),
-        Some(r#"0 "XADD" "mystream" "*" "myfield" "VXK""#)
-    );
+    assert_eq!(commands.last().map(String::as_str), Some(r#"0 "XADD" "mystream" "*" "myfield" "VXK""#));
 }
 
 #[test]
@@ -121,11 +117,7 @@ fn errors_and_exit_codes_are_the_same() {
     for options in ["-n 10 -q set a b", "-a wrong -n 10 -q set a b", "-a secret -n 10 -c 1 -q foo bar"] {
         let (mine, theirs) = (ours(redis.port, options), theirs(redis.port, options));
         assert_eq!(mine.status.code(), theirs.status.code(), "{options}");
-        assert_eq!(
-            String::from_utf8_lossy(&mine.stderr),
-            String::from_utf8_lossy(&theirs.stderr),
-            "{options}"
-        );
+        assert_eq!(String::from_utf8_lossy(&mine.stderr), String::from_utf8_lossy(&theirs.stderr), "{options}");
     }
     let good = ours(redis.port, "-a secret -n 10 -q set a b");
     assert!(good.status.success(), "{good:?}");

@@ -23,7 +23,7 @@ pub(crate) fn write_elem(out: &mut Reply, element: Elem<'_>) {
 ///
 /// # Errors
 /// Anything else.
-pub(crate) fn cursor(argument: &[u8]) -> Result<u64, CmdError> {
+pub fn cursor(argument: &[u8]) -> Result<u64, CmdError> {
     const INVALID: CmdError = CmdError::new("ERR invalid cursor");
     let text = argument.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {

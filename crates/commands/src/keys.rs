@@ -12,7 +12,7 @@ mod tests;
 
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
-use crate::error::{CmdError, CmdResult, DB_OUT_OF_RANGE, NO_SUCH_KEY, NOT_AN_INTEGER, SYNTAX};
+use crate::error::{CmdError, CmdResult, DB_OUT_OF_RANGE, NO_SUCH_KEY, SYNTAX};
 use crate::options::is_word;
 use crate::table::CommandId;
 use keyspace::{DbIndex, Entry, NotifyClass};
@@ -116,9 +116,7 @@ fn rename(ctx: &mut Ctx<'_>, args: Args<'_>, only_if_free: bool) -> CmdResult {
 
 /// The number of a database that the client names.
 fn db_index(ctx: &Ctx<'_>, argument: &[u8]) -> Result<DbIndex, CmdError> {
-    const NOT_32_BITS: CmdError = CmdError::new("ERR value is out of range, value must between -2147483648 and 2147483647");
-    let number = resp::num::parse_i64(argument).ok_or(NOT_AN_INTEGER)?;
-    let number = i32::try_from(number).map_err(|_| NOT_32_BITS)?;
+    let number = crate::options::int32(argument)?;
     let number = u32::try_from(number).ok().filter(|number| *number < ctx.db.databases());
     number.map(DbIndex).ok_or(DB_OUT_OF_RANGE)
 }

@@ -26,6 +26,7 @@ pub mod zsets;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use collections::cursor;
 pub use ctx::{Block, Ctx, Settings};
 pub use dispatch::{Cost, Handler, cost, handler};
 pub use error::{CmdError, CmdResult};

@@ -4,6 +4,7 @@
 //! another, [`mpop`] pops from the first of several keys and blocks when there is none. Elements go from the listpack
 //! straight to the reply.
 
+use crate::collections::write_elem;
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
 use crate::error::{CmdError, SYNTAX};
@@ -11,7 +12,6 @@ use crate::options::is_word;
 use crate::table::CommandId;
 use keyspace::list::{End, List};
 use keyspace::{NotifyClass, ValueRef};
-use rdb::listpack::Elem;
 use resp::{Args, Reply};
 
 mod change;
@@ -70,15 +70,6 @@ fn whole_list_cost(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
     }
 }
 
-/// Writes an element as a bulk.
-#[inline]
-fn bulk_elem(out: &mut Reply, elem: Elem<'_>) {
-    match elem {
-        Elem::Bytes(bytes) => out.bulk(bytes),
-        Elem::Int(number) => out.bulk_int(number),
-    }
-}
-
 /// `LEFT` or `RIGHT`.
 fn end_of(argument: &[u8]) -> Result<End, CmdError> {
     if is_word(argument, "left") {
@@ -129,13 +120,19 @@ fn remove_empty(ctx: &mut Ctx<'_>, key: &[u8]) {
 
 /// Pops up to `count` elements into an array, in the order that single pops would give. Gives how many, and whether
 /// none is left.
-fn pop_many(list: &mut List, out: &mut Reply, end: End, count: usize, limits: &keyspace::list::ListLimits) -> (usize, bool) {
+fn pop_many(
+    list: &mut List,
+    out: &mut Reply,
+    end: End,
+    count: usize,
+    limits: &keyspace::list::ListLimits,
+) -> (usize, bool) {
     let len = list.len();
     let taken = count.min(len);
     out.array(taken);
     match end {
-        End::Front => list.range(0, taken).for_each(|elem| bulk_elem(out, elem)),
-        End::Back => list.range_back(len.saturating_sub(1), taken).for_each(|elem| bulk_elem(out, elem)),
+        End::Front => list.range(0, taken).for_each(|elem| write_elem(out, elem)),
+        End::Back => list.range_back(len.saturating_sub(1), taken).for_each(|elem| write_elem(out, elem)),
     }
     // A list that loses all its elements is freed as a whole.
     if taken < len {

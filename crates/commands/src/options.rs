@@ -88,3 +88,12 @@ pub fn clip(start: i64, stop: i64, len: usize) -> Option<(usize, usize)> {
     }
     Some((usize::try_from(start).ok()?, usize::try_from(stop.min(count - 1)).ok()?))
 }
+
+/// A number of 32 bits with a sign.
+///
+/// # Errors
+/// Not a number, or one that does not fit.
+pub fn int32(argument: &[u8]) -> Result<i32, CmdError> {
+    const NOT_32_BITS: CmdError = CmdError::new("ERR value is out of range, value must between -2147483648 and 2147483647");
+    i32::try_from(int(argument)?).map_err(|_| NOT_32_BITS)
+}

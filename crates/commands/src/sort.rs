@@ -20,7 +20,7 @@ use crate::error::{CmdError, CmdResult, SYNTAX, WRONG_TYPE};
 use crate::options::{int, is_word};
 use crate::table::CommandId;
 use keyspace::list::ListBuilder;
-use keyspace::{DbView, NotifyClass, SetTtl, Value, ValueRef};
+use keyspace::{DbView, NotifyClass, SetTtl, Value, ValueMut, ValueRef};
 use pattern::Pattern;
 use rdb::listpack::Elem;
 use resp::Args;
@@ -203,6 +203,13 @@ fn sort(ctx: &mut Ctx<'_>, args: Args<'_>, may_store: bool) -> CmdResult {
     if matches!(value, Some(ValueRef::Str(_) | ValueRef::Hash(_))) {
         return Err(WRONG_TYPE);
     }
+    if matches!(value, Some(ValueRef::ZSet(zset)) if zset.as_listpack().is_some())
+        && let Some(ValueMut::ZSet(zset)) = ctx.db.entry_mut(source).map(|entry| entry.value_mut())
+    {
+        // Redis: sorting leaves a sorted set a skip list.
+        zset.make_big();
+    }
+    let value = ctx.db.get(source);
     let mut keeps_order = options.by.as_ref().is_some_and(|pattern| !pattern.has_star());
     if keeps_order && is_set && options.store.is_some() {
         // A set has no order worth storing.

@@ -6,6 +6,7 @@
 //!
 //! A range of scores or members is turned into ranks first; everything after that is by rank.
 
+use crate::collections::write_elem;
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
 use crate::table::CommandId;
@@ -79,8 +80,12 @@ pub(crate) fn cost(id: CommandId) -> Option<Cost> {
             |ctx, args| len_of(ctx, args.at(1))
         }
         CommandId::Zpopmin | CommandId::Zpopmax => pop::cost,
-        CommandId::Zunion | CommandId::Zinter | CommandId::Zintercard | CommandId::Zdiff => |ctx, args| combine::cost(ctx, args, 1),
-        CommandId::Zunionstore | CommandId::Zinterstore | CommandId::Zdiffstore => |ctx, args| combine::cost(ctx, args, 2),
+        CommandId::Zunion | CommandId::Zinter | CommandId::Zintercard | CommandId::Zdiff => {
+            |ctx, args| combine::cost(ctx, args, 1)
+        }
+        CommandId::Zunionstore | CommandId::Zinterstore | CommandId::Zdiffstore => {
+            |ctx, args| combine::cost(ctx, args, 2)
+        }
         CommandId::Zrandmember => random::cost,
         _ => return None,
     })
@@ -92,15 +97,6 @@ fn len_of(ctx: &mut Ctx<'_>, key: &[u8]) -> usize {
         Some(ValueRef::ZSet(zset)) => zset.len(),
         Some(ValueRef::Set(set)) => set.len(),
         _ => 0,
-    }
-}
-
-/// Writes a member as a bulk.
-#[inline]
-fn bulk_member(out: &mut Reply, member: Elem<'_>) {
-    match member {
-        Elem::Bytes(bytes) => out.bulk(bytes),
-        Elem::Int(number) => out.bulk_int(number),
     }
 }
 
@@ -116,10 +112,10 @@ fn write_member(out: &mut Reply, member: Elem<'_>, score: f64, with_scores: bool
         if out.is_resp3() {
             out.array(2);
         }
-        bulk_member(out, member);
+        write_elem(out, member);
         out.double(score);
     } else {
-        bulk_member(out, member);
+        write_elem(out, member);
     }
 }
 

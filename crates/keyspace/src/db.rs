@@ -352,9 +352,11 @@ impl<'a> DbView<'a> {
     /// The value of a key, to change in place; notes the access, counts nothing.
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<ValueMut<'_>> {
-        let clock = self.clock;
+        let (clock, no_touch) = (self.clock, self.no_touch);
         self.live(key).map(|entry| {
-            clock.touch(entry);
+            if !no_touch {
+                clock.touch(entry);
+            }
             entry.value_mut()
         })
     }

@@ -17,6 +17,8 @@ pub struct Gate {
     closed: AtomicBool,
     /// A closer waits for long runners to end: no new one may begin.
     wanted: AtomicBool,
+    /// Counts the tries to close: how a long command that waits knows that the closer is still there.
+    tries: AtomicUsize,
     inside: Box<[CachePadded<AtomicU32>]>,
     joined: AtomicUsize,
     long_runners: AtomicUsize,
@@ -39,6 +41,7 @@ impl Default for Gate {
         Gate {
             closed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
+            tries: AtomicUsize::new(0),
             inside: (0..MAX_PARTICIPANTS).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
             joined: AtomicUsize::new(0),
             long_runners: AtomicUsize::new(0),
@@ -105,6 +108,7 @@ impl Gate {
         if self.closing.swap(true, Ordering::SeqCst) {
             return false;
         }
+        self.tries.fetch_add(1, Ordering::Relaxed);
         self.wanted.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if self.long_runners.load(Ordering::SeqCst) > 0 {
@@ -147,6 +151,17 @@ impl Gate {
         let run = LongRun(self);
         // Here an add then a load of `wanted`, in `try_close` a store of it then a load: one sees the other.
         (!self.wanted.load(Ordering::SeqCst)).then_some(run)
+    }
+
+    /// How often somebody has tried to close the gate. It stands still when a closer has given up, for example because
+    /// its client went away; then [`Gate::forget_closer`].
+    pub fn tries(&self) -> usize {
+        self.tries.load(Ordering::Relaxed)
+    }
+
+    /// Lets long commands begin again though a closer that failed has not come back. If it does, it asks anew.
+    pub fn forget_closer(&self) {
+        self.wanted.store(false, Ordering::SeqCst);
     }
 
     /// Long commands at work now.
@@ -192,6 +207,19 @@ mod tests {
             }
         });
         assert_eq!(value.load(Ordering::Relaxed), 6_000);
+    }
+
+    #[test]
+    fn a_closer_that_went_away_is_forgotten() {
+        let gate = Gate::default();
+        let run = gate.begin_long_run();
+        let tries = gate.tries();
+        assert!(!gate.try_close());
+        assert_ne!(gate.tries(), tries);
+        drop(run);
+        assert!(gate.begin_long_run().is_none(), "the closer may come back");
+        gate.forget_closer();
+        assert!(gate.begin_long_run().is_some());
     }
 
     #[test]

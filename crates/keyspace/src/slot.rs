@@ -270,6 +270,11 @@ impl SlotData {
         }
     }
 
+    /// How many keys somebody waits for.
+    pub fn waited_keys(&self) -> usize {
+        self.extras.as_ref().map_or(0, |extras| extras.waited_keys().count())
+    }
+
     /// All databases that were ever written here.
     pub fn dbs(&self) -> impl Iterator<Item = (DbIndex, &Db)> {
         std::iter::once((DbIndex(0), &self.first)).chain(self.others().iter().map(|(index, db)| (*index, db)))

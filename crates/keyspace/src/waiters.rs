@@ -43,9 +43,9 @@ impl Waiter {
         self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the claim back: it goes on waiting.
+    /// Gives the claim back: it goes on waiting, unless its client has gone away meanwhile.
     pub fn release(&self) {
-        self.state.store(WAITING, Ordering::Release);
+        let _ = self.state.compare_exchange(CLAIMED, WAITING, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Ends it: its places in slots are dropped when they are met.

@@ -302,6 +302,26 @@ impl<S: Service> Conns<S> {
         }
     }
 
+    /// As [`Conns::write`], without copying when nothing else waits to be sent: for megabytes of output.
+    pub fn write_owned(&mut self, id: ConnId, bytes: Vec<u8>) -> bool {
+        match self.get_mut(id) {
+            Some(conn) if !conn.has(flag::CLOSING | flag::DEAD) => {
+                if !bytes.is_empty() {
+                    if conn.pending_output() == 0 {
+                        let held = conn.held_mut();
+                        held.output = bytes;
+                        held.output_start = 0;
+                    } else {
+                        conn.held_mut().append_output(&bytes);
+                    }
+                    self.mark_dirty(id);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Lets a paused connection go on: with the input it kept, then with new input.
     pub fn resume(&mut self, id: ConnId) {
         let Some(conn) = self.get_mut(id) else { return };
@@ -422,6 +442,16 @@ impl<S: Service> Conns<S> {
     pub fn close_listeners(&mut self) {
         for listener in &mut self.listeners {
             *listener = None;
+        }
+    }
+
+    /// Closes the TCP listeners. Connections and Unix sockets stay.
+    pub fn close_tcp_listeners(&mut self) {
+        for listener in &mut self.listeners {
+            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp) {
+                // Closing alone would leave it listening where another descriptor table has a copy.
+                let _ = rustix::net::shutdown(&tcp.socket, rustix::net::Shutdown::Both);
+            }
         }
     }
 

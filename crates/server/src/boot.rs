@@ -81,10 +81,9 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for warning in config::DIRECTIVES.iter().filter(|directive| directive.is_changed(&config, &Config::default())).filter_map(config::Directive::inert_warning) {
         log!(Level::Warning, "{warning}");
     }
-    match limits::fit_open_files(config.maxclients) {
-        Ok(fitting) => config.maxclients = fitting,
-        Err(limits::TooFewFiles) => return 1,
-    }
+    let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
+    config.maxclients = descriptors.maxclients;
+    config.io_threads = descriptors.workers;
     let Some(listeners) = open_listeners(&config) else { return 1 };
     let pid_file = daemon::write_pid_file(&config, is_background);
     let file_text = config_file.as_deref().map(|path| path.as_os_str().as_bytes().to_vec());
@@ -95,11 +94,18 @@ fn serve(program: &str, startup: Startup) -> i32 {
     }
     system::warn_about_backlog(&config);
     system::warn_about_maxmemory(&config);
+    if crate::process::usage::set_allocator_threads(config.jemalloc_bg_thread).is_err() {
+        log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
+    }
+    if !config.save.is_empty() {
+        log!(Level::Notice, "Data is kept in memory only: snapshots ('save') follow with the durability work");
+    }
     let socket_path = config.unixsocket.clone();
     let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())].iter().filter(|(_, on)| *on).map(|(kind, _)| *kind).collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
-    let code = match run_workers(&shared, listeners, || {
+    let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
         banner::log_initialized();
         banner::log_ready(&kinds);
         supervise::announce_ready(supervisor.clone(), false);
@@ -124,36 +130,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
 
 /// One list of listeners for each worker. `None`: the server cannot start; the reason is in the log.
 fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
-    let workers = config.io_threads as usize;
-    let mut all: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut opened = 0;
-    if config.port != 0 {
-        let Ok(addresses) = listen::addresses(config, config.port) else {
-            listen::log_giving_up(config.port, "tcp");
-            return None;
-        };
-        for address in &addresses {
-            for (index, listeners) in all.iter_mut().enumerate() {
-                match open_tcp(address.address, config, index) {
-                    Ok(listener) => {
-                        listeners.push(listener);
-                        opened += 1;
-                    }
-                    Err(error) => {
-                        if listen::judge_failure(address, &error).is_err() {
-                            listen::log_giving_up(config.port, "tcp");
-                            return None;
-                        }
-                        break;
-                    }
-                }
-            }
-        }
-        if opened == 0 && !config.bind.is_empty() {
-            log!(Level::Warning, "Failed listening on port {} (tcp), aborting.", config.port);
-            return None;
-        }
-    }
+    let (mut all, mut opened) = open_tcp_listeners(config, config.io_threads as usize, true)?;
     if !config.unixsocket.is_empty() {
         let path = Path::new(std::ffi::OsStr::from_bytes(&config.unixsocket));
         let _ = std::fs::remove_file(path);
@@ -178,20 +155,64 @@ fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
     Some(all)
 }
 
-/// The first worker's listener is opened without port sharing first, so that a port that another program holds is
-/// noticed.
-fn open_tcp(address: std::net::SocketAddr, config: &Config, index: usize) -> std::io::Result<Listener> {
-    if index == 0 && address.port() != 0 {
+/// The TCP listeners of each worker and how many they are; none if there is no port. With `is_new_port` a port that
+/// another program holds is noticed. `None`: an address that must be there cannot be opened; the reason is in the log.
+pub(crate) fn open_tcp_listeners(config: &Config, workers: usize, is_new_port: bool) -> Option<(Vec<Vec<Listener>>, usize)> {
+    let mut all: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut opened = 0;
+    if config.port == 0 {
+        return Some((all, opened));
+    }
+    let Ok(addresses) = listen::addresses(config, config.port) else {
+        listen::log_giving_up(config.port, "tcp");
+        return None;
+    };
+    for address in &addresses {
+        for (index, listeners) in all.iter_mut().enumerate() {
+            match open_tcp(address.address, config, index == 0 && is_new_port) {
+                Ok(listener) => {
+                    listeners.push(listener);
+                    opened += 1;
+                }
+                Err(error) => {
+                    if listen::judge_failure(address, &error).is_err() {
+                        listen::log_giving_up(config.port, "tcp");
+                        return None;
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    if opened == 0 && !config.bind.is_empty() {
+        log!(Level::Warning, "Failed listening on port {} (tcp), aborting.", config.port);
+        return None;
+    }
+    Some((all, opened))
+}
+
+/// To tell whether another program holds the port, it is opened without port sharing first.
+fn open_tcp(address: std::net::SocketAddr, config: &Config, is_checked: bool) -> std::io::Result<Listener> {
+    if is_checked && address.port() != 0 {
         drop(Listener::tcp(address, config.tcp_backlog, false)?);
     }
     Listener::tcp(address, config.tcp_backlog, true)
 }
 
-fn run_workers(shared: &Arc<Shared>, listeners: Vec<Vec<Listener>>, ready: impl FnOnce()) -> std::io::Result<()> {
-    let options = SocketOptions {
-        nodelay: true,
-        keepalive: u64::try_from(shared.config.snapshot().tcp_keepalive).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs),
-    };
+/// The options of accepted connections.
+pub(crate) fn socket_options(config: &Config) -> SocketOptions {
+    let keepalive = u64::try_from(config.tcp_keepalive).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    SocketOptions { nodelay: true, keepalive }
+}
+
+fn run_workers(
+    shared: &Arc<Shared>,
+    listeners: Vec<Vec<Listener>>,
+    private_tables: bool,
+    ready: impl FnOnce(),
+) -> std::io::Result<()> {
+    shared.private_tables.store(private_tables, Ordering::Relaxed);
+    let options = socket_options(&shared.config.snapshot());
     let mut builders = Vec::new();
     for of_worker in listeners {
         let mut builder = Builder::<Worker>::new()?.options(options);
@@ -214,7 +235,13 @@ fn run_workers(shared: &Arc<Shared>, listeners: Vec<Vec<Listener>>, ready: impl 
         let worker_index = index as u16;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{index}"))
-            .spawn(move || builder.run(Worker::new(worker_index, shared)).map(drop))?;
+            .spawn(move || {
+                if private_tables {
+                    // All loops and listeners stand already, so every table has every mailbox.
+                    crate::process::limits::use_private_table()?;
+                }
+                builder.run(Worker::new(worker_index, shared)).map(drop)
+            })?;
         threads.push(thread);
     }
     ready();

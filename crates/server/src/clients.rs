@@ -95,66 +95,18 @@ fn cut(worker: &mut Worker, _id: ConnId, session: &Session, pending_bytes: usize
     );
 }
 
-/// One client as CLIENT LIST and CLIENT KILL see it, taken by its worker.
-#[derive(Clone, Debug)]
-pub struct ClientLine {
-    /// Number of the client.
-    pub id: u64,
-    /// Its worker.
-    pub worker: u16,
-    /// Its connection there.
-    pub conn: ConnId,
-    /// Address of the peer.
-    pub address: String,
-    /// Our address.
-    pub local_address: String,
-    /// Descriptor.
-    pub fd: i32,
-    /// CLIENT SETNAME.
-    pub name: Vec<u8>,
-    /// Unix seconds of the connect.
-    pub connected_s: u32,
-    /// Unix seconds of the last command.
-    pub last_active_s: u32,
-    /// State bits.
-    pub state: State,
-    /// Database.
-    pub db: u32,
-    /// Channels, patterns, shard channels.
-    pub subscriptions: (usize, usize, usize),
-    /// Queued commands of MULTI, if one is open.
-    pub multi: Option<usize>,
-    /// Bytes of queued commands.
-    pub multi_bytes: usize,
-    /// Watched keys.
-    pub watch: usize,
-    /// Bytes of input kept.
-    pub input_bytes: usize,
-    /// Bytes of output kept.
-    pub output_bytes: usize,
-    /// All memory of the connection.
-    pub total_bytes: usize,
-    /// Last command.
-    pub last_command: Option<commands::CommandId>,
-    /// RESP version.
-    pub resp: u8,
-    /// CLIENT SETINFO LIB-NAME.
-    pub lib_name: Vec<u8>,
-    /// CLIENT SETINFO LIB-VER.
-    pub lib_version: Vec<u8>,
-    /// It came by the Unix socket.
-    pub is_unix: bool,
-}
-
 impl Worker {
     /// MONITOR: shows a command to all who watch, secrets hidden.
     pub(crate) fn feed_monitors(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>) {
-        if self.shared.monitors.load(Ordering::Relaxed) == 0 || spec.flags.contains(Flags::SKIP_MONITOR) {
+        if self.shared.monitors.load(Ordering::Relaxed) == 0 || spec.flags.intersects(Flags::SKIP_MONITOR.with(Flags::ADMIN)) {
             return;
         }
         let words = crate::redact::arguments(spec, args.iter().map(<[u8]>::to_vec).collect());
         let (seconds, micros) = (self.now_ms / 1000, (self.now_ms % 1000) * 1000);
-        let address = session.address.map(|address| address.to_string()).unwrap_or_else(|| "unix:".to_owned());
+        let address = match session.address {
+            Some(_) => crate::session::address_text(session.address, ""),
+            None => format!("unix:{}", String::from_utf8_lossy(&self.config.unixsocket)),
+        };
         let mut line = format!("+{seconds}.{micros:06} [{} {address}]", session.db.0).into_bytes();
         for word in &words {
             line.push(b' ');
@@ -206,12 +158,15 @@ impl Worker {
         let mut idle: Vec<ConnId> = Vec::new();
         let mut over: Vec<(ConnId, usize)> = Vec::new();
         let (now_s, ids) = (self.now_s, self.cron.next_clients(conns));
-        let mut max_input = 0;
+        let mut found = crate::cron::Sweep::default();
         for conn in ids {
             let input = conns.pending_input(conn);
-            max_input = max_input.max(input);
             let output = conns.pending_output(conn);
+            found.max_input = found.max_input.max(input);
+            found.max_output = found.max_output.max(output);
+            found.memory += conns.held_bytes(conn);
             let Some(session) = conns.state_mut(conn) else { continue };
+            found.memory += session.used_bytes();
             if input > query_limit {
                 self.stats.query_limit_disconnections.add(1);
                 over.push((conn, 0));
@@ -229,7 +184,17 @@ impl Worker {
                 idle.push(conn);
             }
         }
-        self.stats.recent_max_input.set(max_input as u64);
+        let (sweep, is_complete) = self.cron.sweep();
+        sweep.max_input = sweep.max_input.max(found.max_input);
+        sweep.max_output = sweep.max_output.max(found.max_output);
+        sweep.memory += found.memory;
+        let sweep = *sweep;
+        if is_complete {
+            // What came and went between two sweeps is kept for one more by `keep_with_output`.
+            self.stats.recent_max_input.set(sweep.max_input as u64);
+            self.stats.recent_max_output.set(sweep.max_output as u64);
+            self.stats.clients_memory.set(sweep.memory as u64);
+        }
         for conn in idle {
             crate::log!(crate::process::log::Level::Verbose, "Closing idle client");
             conns.close(conn, false);

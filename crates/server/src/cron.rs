@@ -1,6 +1,8 @@
 //! What each worker does from time to time: active expiry of its share of slots, client timeouts, rates.
 
+use crate::shared::Survey;
 use crate::worker::Worker;
+use keyspace::slot::SlotData;
 use keyspace::{DbIndex, DbView, Slot};
 use net::{ConnId, Conns};
 use std::sync::atomic::Ordering;
@@ -22,18 +24,36 @@ pub struct Cron {
     next_sweep: Instant,
     slot: usize,
     swept: Vec<ConnId>,
+    sweep: Sweep,
+    surveyed: usize,
+    survey: Survey,
+}
+
+/// What a sweep over the clients has found so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sweep {
+    pub(crate) max_input: usize,
+    pub(crate) max_output: usize,
+    pub(crate) memory: usize,
 }
 
 impl Cron {
     /// Worker `index` starts with its share of slots.
     pub fn new(index: u16) -> Cron {
         let now = Instant::now();
-        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, swept: Vec::new() }
+        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, swept: Vec::new(), sweep: Sweep::default(), surveyed: 0, survey: Survey::default() }
+    }
+
+    /// What the present sweep has found; it is complete when the second part is true.
+    pub(crate) fn sweep(&mut self) -> (&mut Sweep, bool) {
+        let complete = self.swept.is_empty();
+        (&mut self.sweep, complete)
     }
 
     /// The next clients to look at.
     pub(crate) fn next_clients(&mut self, conns: &Conns<Worker>) -> Vec<ConnId> {
         if self.swept.is_empty() {
+            self.sweep = Sweep::default();
             self.swept = conns.iter().map(|(id, _)| id).collect();
         }
         let rest = self.swept.len().saturating_sub(CLIENTS_PER_SWEEP);
@@ -52,6 +72,7 @@ impl Worker {
         if now >= self.cron.next_sweep {
             self.cron.next_sweep = now + Duration::from_millis(1000 / hz);
             self.sweep_clients(conns);
+            self.survey_slots(1000 / hz);
             if self.config.maxmemory > 0 {
                 self.locks.enter();
                 self.has_memory();
@@ -101,12 +122,42 @@ impl Worker {
         }
         self.locks.leave();
         self.after_command();
-        let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(0);
+        let took = started.elapsed();
+        self.stats.expire_us.add(u64::try_from(took.as_micros()).unwrap_or(0));
+        if visited * stride < slots {
+            self.stats.expire_capped.add(1);
+        }
+        let milliseconds = u64::try_from(took.as_millis()).unwrap_or(0);
         let threshold = u64::try_from(self.config.latency_monitor_threshold).unwrap_or(0);
         if threshold > 0 && milliseconds >= threshold {
             self.shared.latency.note("expire-cycle", self.now_ms / 1000, milliseconds);
         }
         expired > 0 && visited * stride < slots
+    }
+
+    /// Looks at the next of this worker's share of slots, so that all are seen about once a second, and publishes what
+    /// it found when it has been round.
+    fn survey_slots(&mut self, since_last_ms: u64) {
+        let slots = self.locks.keyspace().space().count();
+        let stride = self.shared.workers();
+        let share = slots.div_ceil(stride);
+        let portion = (share * usize::try_from(since_last_ms).unwrap_or(100) / 1000).clamp(1, share);
+        self.locks.enter();
+        for _ in 0..portion {
+            let slot = self.cron.surveyed * stride + self.index as usize;
+            if slot >= slots {
+                let survey = std::mem::take(&mut self.cron.survey);
+                *self.shared.surveys[self.index as usize].lock() = survey;
+                self.cron.surveyed = 0;
+                break;
+            }
+            if self.locks.try_lock(Slot::new(slot)) {
+                survey_slot(&mut self.cron.survey, self.locks.slot(Slot::new(slot)), self.now_ms);
+                self.locks.unlock_all();
+            }
+            self.cron.surveyed += 1;
+        }
+        self.locks.leave();
     }
 
     fn measure_rates(&mut self, now: Instant) {
@@ -138,5 +189,33 @@ impl Worker {
             rates.turn_us = smooth(rates.turn_us, spent / count);
         }
         rates.last = Some((now, figures.0, figures.1, figures.2, figures.3, figures.4));
+    }
+}
+
+/// Entries with an expiry that are sampled in one slot.
+const TTL_SAMPLES: usize = 4;
+
+/// Adds a slot to a survey.
+fn survey_slot(survey: &mut Survey, slot: &SlotData, now_ms: i64) {
+    for (index, db) in slot.dbs() {
+        if db.is_empty() {
+            continue;
+        }
+        let index = index.0 as usize;
+        if survey.databases.len() <= index {
+            survey.databases.resize(index + 1, crate::shared::DatabaseSurvey::default());
+        }
+        let of_db = &mut survey.databases[index];
+        of_db.keys += db.len() as u64;
+        of_db.expiring += u64::from(db.expiring());
+        of_db.table_bytes += db.table().memory_bytes() as u64;
+        if db.expiring() > 0 {
+            // The first entries of a table by hash are as good a sample as any.
+            let ends = db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
+            for left in ends.filter_map(|at_ms| u64::try_from(at_ms - now_ms).ok()) {
+                of_db.ttl_ms += left;
+                of_db.ttl_samples += 1;
+            }
+        }
     }
 }

@@ -9,11 +9,13 @@
 //! - No slot lock is held when a worker goes back to its event loop.
 
 pub mod boot;
+pub mod client_list;
 pub mod clients;
 pub mod config;
 pub mod cron;
 pub mod exec;
 pub mod latency;
+pub mod memory_report;
 pub mod offload;
 pub mod process;
 pub mod pubsub;

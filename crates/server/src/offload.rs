@@ -3,13 +3,14 @@
 //! A command whose cost passes the budget runs here, with its connection parked: the thread takes the command's slots
 //! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
 
-use crate::exec::route;
+use crate::exec::{route, single};
 use crate::process::log::Level;
 use crate::shared::Shared;
 use crate::ticks;
 use crate::worker::{Finished, Message};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
+use keyspace::gate::{Gate, LongRun};
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
 use resp::{OwnedArgs, Proto, Reply};
@@ -24,6 +25,11 @@ const THREADS: usize = 3;
 /// Elements that a command may touch on a worker. About a millisecond's work at most.
 pub const INLINE_BUDGET: usize = 4096;
 
+/// How long a long command waits before it tries to begin again.
+const PAUSE: Duration = Duration::from_micros(200);
+/// A closer of the gate that has not tried for so long has given up: it tries every millisecond.
+const CLOSER_GONE: Duration = Duration::from_millis(100);
+
 /// One long piece of work.
 pub struct Job {
     /// The worker that waits.
@@ -34,6 +40,8 @@ pub struct Job {
     pub id: CommandId,
     /// Protocol of the reply.
     pub proto: Proto,
+    /// Its arguments as SLOWLOG shows them.
+    pub shown: Vec<Vec<u8>>,
     /// What to do.
     pub work: Work,
 }
@@ -99,14 +107,25 @@ fn run(shared: &Arc<Shared>, receiver: &Mutex<Receiver<Job>>) {
     }
 }
 
+#[allow(clippy::too_many_arguments)]
+fn missing(
+    locks: &mut LockSet,
+    events: &mut Events,
+    db: DbIndex,
+    clock: AccessClock,
+    reply: &mut Reply,
+    settings: &Settings,
+    args: resp::Args<'_>,
+    slots: &[Slot],
+) -> Option<Vec<Slot>> {
+    let view = DbView::new(locks, events, db, crate::process::now_ms(), clock);
+    let mut ctx = Ctx { db: view, out: reply, settings, may_block: false, block: None };
+    single::missing_slots(&mut ctx, args, slots).map(|all| all.to_vec())
+}
+
 fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
     let keyspace = shared.keyspace.clone();
-    let long_run = loop {
-        match keyspace.gate.begin_long_run() {
-            Some(run) => break run,
-            None => std::thread::sleep(Duration::from_micros(200)),
-        }
-    };
+    let long_run = begin(&keyspace.gate);
     let mut reply = Reply::with_buffer(Vec::new(), job.proto);
     let mut events = Events::default();
     let started = ticks::now();
@@ -115,7 +134,16 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
         Work::Walk(walk) => walk(locks, &mut reply),
         Work::Command { args, db, slots, settings, clock, no_touch, wanted } => {
             events.wanted = wanted;
+            let mut slots = slots;
             locks.lock_all(&slots);
+            if single::names_other_keys(job.id, args.as_args()) {
+                // A thread may sleep for its locks, so it asks until the source has held still.
+                while let Some(all) = missing(locks, &mut events, db, clock, &mut reply, &settings, args.as_args(), &slots) {
+                    locks.unlock_all();
+                    slots = all;
+                    locks.lock_all(&slots);
+                }
+            }
             let handler = route::of(route::routes(), job.id).handler;
             let result = match handler {
                 Some(handler) => {
@@ -137,5 +165,24 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
     }
     drop(long_run);
     let ticks = ticks::now().wrapping_sub(started);
-    (job.worker, Finished { conn: job.conn, id: job.id, reply: reply.take(), events, ticks, failed })
+    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply: reply.take(), events, ticks, failed })
+}
+
+/// Announces a long command; waits while somebody wants the gate closed.
+fn begin(gate: &Gate) -> LongRun<'_> {
+    let mut tries = gate.tries();
+    let mut quiet = Duration::ZERO;
+    loop {
+        if let Some(run) = gate.begin_long_run() {
+            return run;
+        }
+        std::thread::sleep(PAUSE);
+        quiet += PAUSE;
+        if gate.tries() != tries {
+            tries = gate.tries();
+            quiet = Duration::ZERO;
+        } else if quiet >= CLOSER_GONE {
+            gate.forget_closer();
+        }
+    }
 }

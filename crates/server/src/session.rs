@@ -168,6 +168,22 @@ impl Session {
         self.extra.as_mut()?.multi.as_mut()
     }
 
+    /// Bytes of memory of the session, without the loop's buffers. An estimate: containers count their elements.
+    pub fn used_bytes(&self) -> usize {
+        let extra = self.extra.as_ref().map_or(0, |extra| {
+            let names = extra.channels.len() + extra.patterns.len() + extra.shard_channels.len();
+            let watched = extra.watch.as_ref().map_or(0, |watch| watch.keys.iter().map(|(_, key, _)| key.len() + 48).sum());
+            let queued = extra.multi.as_ref().map_or(0, |multi| multi.bytes + multi.queued.len() * 64);
+            size_of::<Extra>() + extra.name.len() + extra.lib_name.len() + extra.lib_version.len() + names * 32 + watched + queued
+        });
+        size_of::<Session>() + extra
+    }
+
+    /// Whether the client connects from this machine.
+    pub fn is_local(&self) -> bool {
+        self.address.is_none_or(|address| address.ip().to_canonical().is_loopback())
+    }
+
     /// How many channels, patterns and shard channels.
     pub fn subscriptions(&self) -> (usize, usize, usize) {
         self.extra.as_ref().map_or((0, 0, 0), |extra| (extra.channels.len(), extra.patterns.len(), extra.shard_channels.len()))

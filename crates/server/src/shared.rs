@@ -44,7 +44,7 @@ pub struct Shared {
     /// 40 hex digits, new at each start.
     pub run_id: String,
     /// 40 hex digits of the replication history.
-    pub replication_id: String,
+    pub replication_id: Mutex<String>,
     /// Last client number given.
     pub client_ids: AtomicU64,
     /// Clients connected, over all workers.
@@ -73,8 +73,14 @@ pub struct Shared {
     pub config_file: String,
     /// Path of the executable.
     pub executable: String,
-    /// Texts of the listeners for INFO.
-    pub listeners: Mutex<Vec<String>>,
+    /// Each worker has a descriptor table of its own.
+    pub private_tables: AtomicBool,
+    /// Name by which the server was started, for the process title.
+    pub program: OnceLock<Vec<u8>>,
+    /// What each worker found when it last went over its share of the slots.
+    pub surveys: Vec<Mutex<Survey>>,
+    /// The allocator's figures and when they were taken.
+    pub(crate) allocator: Mutex<Option<(Instant, crate::memory_report::AllocatorFigures)>>,
     /// DEBUG-settable packed threshold of lists.
     pub quicklist_packed_threshold: AtomicUsize,
     /// Set when the server is to end.
@@ -82,6 +88,28 @@ pub struct Shared {
     /// Exit code for the end.
     pub exit_code: AtomicU32,
     renamed: HashMap<Vec<u8>, Option<&'static CommandSpec>>,
+}
+
+/// What a walk over slots found of each database.
+#[derive(Clone, Default)]
+pub struct Survey {
+    /// By database number.
+    pub databases: Vec<DatabaseSurvey>,
+}
+
+/// One database in a [`Survey`].
+#[derive(Clone, Copy, Default)]
+pub struct DatabaseSurvey {
+    /// Keys.
+    pub keys: u64,
+    /// Keys with an expiry.
+    pub expiring: u64,
+    /// Bytes of the tables, without what they point to.
+    pub table_bytes: u64,
+    /// Milliseconds left to the keys that were sampled, summed.
+    pub ttl_ms: u64,
+    /// How many were sampled.
+    pub ttl_samples: u64,
 }
 
 /// Figures per second, as INFO's `instantaneous_*`.
@@ -161,7 +189,7 @@ impl Shared {
             started: Instant::now(),
             started_ms: now_ms,
             run_id: random_id(),
-            replication_id: random_id(),
+            replication_id: Mutex::new(random_id()),
             client_ids: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
@@ -176,7 +204,10 @@ impl Shared {
             acl_denied_auth: AtomicU64::new(0),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
-            listeners: Mutex::default(),
+            private_tables: AtomicBool::new(false),
+            program: OnceLock::new(),
+            surveys: (0..workers).map(|_| Mutex::default()).collect(),
+            allocator: Mutex::default(),
             quicklist_packed_threshold: AtomicUsize::new(keyspace::list::ListLimits::default().packed_threshold),
             stopping: AtomicBool::new(false),
             exit_code: AtomicU32::new(0),

@@ -93,6 +93,14 @@ pub struct WorkerStats {
     pub query_limit_disconnections: Counter,
     /// Panics caught while running commands.
     pub panics: Counter,
+    /// Bytes of sessions and of the buffers kept for them, by the last sweep.
+    pub clients_memory: Counter,
+    /// Clients that wait with a time limit.
+    pub timers: Counter,
+    /// Microseconds spent on active expiry.
+    pub expire_us: Counter,
+    /// Looks at active expiry that ended by their time limit.
+    pub expire_capped: Counter,
     /// Largest input kept for one client lately.
     pub recent_max_input: Counter,
     /// Largest output kept for one client lately.
@@ -123,13 +131,59 @@ impl Default for WorkerStats {
             output_limit_disconnections: Counter::default(),
             query_limit_disconnections: Counter::default(),
             panics: Counter::default(),
+            clients_memory: Counter::default(),
+            timers: Counter::default(),
+            expire_us: Counter::default(),
+            expire_capped: Counter::default(),
             recent_max_input: Counter::default(),
             recent_max_output: Counter::default(),
         }
     }
 }
 
+impl CommandStats {
+    fn reset(&self) {
+        for counter in [&self.calls, &self.ticks, &self.rejected, &self.failed] {
+            counter.set(0);
+        }
+        for bucket in &self.latency {
+            bucket.set(0);
+        }
+    }
+}
+
 impl WorkerStats {
+    /// Forgets what CONFIG RESETSTAT forgets: all but the figures of what there is now. Only the owner may, or who has
+    /// the gate closed.
+    pub fn reset(&self) {
+        for command in &self.commands {
+            command.reset();
+        }
+        let counters = [
+            &self.processed,
+            &self.connections,
+            &self.rejected,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.errors,
+            &self.hits,
+            &self.misses,
+            &self.expired,
+            &self.evicted,
+            &self.reads,
+            &self.writes,
+            &self.turns,
+            &self.turn_us,
+            &self.output_limit_disconnections,
+            &self.query_limit_disconnections,
+            &self.expire_us,
+            &self.expire_capped,
+        ];
+        for counter in counters {
+            counter.set(0);
+        }
+    }
+
     /// Notes a call of a command that took `ticks`.
     #[inline]
     pub fn note_call(&self, id: CommandId, ticks: u64, rate: Rate) {

@@ -52,6 +52,8 @@ pub struct Finished {
     pub conn: ConnId,
     /// The command.
     pub id: CommandId,
+    /// Its arguments as SLOWLOG shows them.
+    pub shown: Vec<Vec<u8>>,
     /// Its reply.
     pub reply: Vec<u8>,
     /// What it left behind.
@@ -111,7 +113,10 @@ pub struct Worker {
     pub(crate) now_ms: i64,
     pub(crate) now_s: u32,
     pub(crate) clock: AccessClock,
-    pub(crate) client_lines: Option<Vec<crate::clients::ClientLine>>,
+    pub(crate) gathered: crate::client_list::Gathered,
+    /// Work cut into portions: one is done a turn.
+    pub(crate) chores: VecDeque<crate::client_list::Chore>,
+    net_before: net::Stats,
 }
 
 impl Worker {
@@ -140,7 +145,9 @@ impl Worker {
             now_ms: crate::process::now_ms(),
             now_s: 0,
             clock: AccessClock::default(),
-            client_lines: None,
+            gathered: crate::client_list::Gathered::default(),
+            chores: VecDeque::new(),
+            net_before: net::Stats::default(),
             shared,
         };
         worker.adopt_config();
@@ -238,7 +245,6 @@ impl Worker {
                 reply.take()
             });
             conns.write(*conn, bytes);
-            self.stats.bytes_out.add(bytes.len() as u64);
         }
     }
 
@@ -251,7 +257,7 @@ impl Worker {
             for item in std::mem::take(&mut self.later) {
                 match item {
                     Later::Resume(conn, reply) => {
-                        conns.write(conn, &reply);
+                        conns.write_owned(conn, reply);
                         conns.resume(conn);
                     }
                     Later::Retry(conn) => {
@@ -261,7 +267,7 @@ impl Worker {
                     Later::Close(conn, flush) => conns.close(conn, flush),
                     Later::Deliver(delivery) => self.deliver(conns, &delivery),
                     Later::Write(conn, bytes) => {
-                        conns.write(conn, &bytes);
+                        conns.write_owned(conn, bytes);
                     }
                 }
             }
@@ -276,6 +282,7 @@ impl Worker {
             self.monitors.retain(|other| *other != id);
             self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
         }
+        self.drop_client_lines(id);
         if session.extra.is_some() {
             self.unwatch_all(session);
             self.abandon_block(session);
@@ -289,6 +296,21 @@ impl Worker {
                 }
             }
         }
+    }
+}
+
+impl Worker {
+    /// Takes the loop's counters over and measures the turn's work: what lies between the kernel's wake-up and now.
+    fn note_turn(&mut self, cx: &Context<Message>) {
+        let (now, before) = (*cx.stats(), self.net_before);
+        self.net_before = now;
+        self.stats.reads.add(now.reads - before.reads);
+        self.stats.writes.add(now.writes - before.writes);
+        self.stats.bytes_in.add(now.read_bytes - before.read_bytes);
+        self.stats.bytes_out.add(now.written_bytes - before.written_bytes);
+        self.stats.timers.set(self.timers.len() as u64);
+        let took = cx.fresh_now().saturating_duration_since(cx.now());
+        self.stats.turn_us.add(u64::try_from(took.as_micros()).unwrap_or(0));
     }
 }
 
@@ -313,16 +335,18 @@ impl Service for Worker {
 
     fn data(&mut self, cx: &mut Context<Message>, id: ConnId, session: &mut Session, input: &[u8], out: &mut Vec<u8>) -> Flow {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
-        self.stats.reads.add(1);
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
-        let before = self.reply.len();
         let flow = exec::run_input(self, id, session, input);
-        self.stats.bytes_in.add(flow.consumed as u64);
-        self.stats.bytes_out.add((self.reply.len() - before) as u64);
         *out = self.reply.swap_buffer(empty);
         self.flush_counts();
         flow
+    }
+
+    fn half_closed(&mut self, _cx: &mut Context<Message>, _id: ConnId, session: &mut Session) -> bool {
+        // As in Redis: who waits for a key is gone with its side of the connection, but what else a client has sent before
+        // is still run, though it may have to wait for a slot, the gate, or the end of a long command.
+        session.state.has(State::BLOCKED)
     }
 
     fn closed(&mut self, _cx: &mut Context<Message>, id: ConnId, mut session: Session, _why: CloseReason) {
@@ -353,8 +377,20 @@ impl Service for Worker {
         self.stats.turns.add(1);
         let next_cron = self.run_cron(conns, cx.now());
         let next_timer = self.fire_timers(conns, cx.now());
-        let retry = self.run_later(conns);
+        if let Some(chore) = self.chores.pop_front() {
+            chore(self, conns);
+        }
+        let mut retry = self.run_later(conns);
+        if !self.ready.is_empty() {
+            // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
+            self.serve_ready();
+            retry |= !self.ready.is_empty();
+        }
         self.flush_counts();
+        self.note_turn(cx);
+        if !self.chores.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let wait = match next_timer {
             Some(timer) => timer.min(next_cron),
             None => next_cron,

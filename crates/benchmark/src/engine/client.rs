@@ -15,8 +15,10 @@ pub(crate) enum Phase {
     Idle,
     /// Requests are under way.
     Busy,
-    /// It has sent all it is to send.
+    /// It has sent all it is to send; the driver has yet to count it.
     Finished,
+    /// Finished and counted, or replaced by another connection: whatever still comes is ignored.
+    Retired,
 }
 
 /// A connection. Times are nanoseconds on the engine's clock.

@@ -18,7 +18,7 @@ use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, The
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    Settings, Shared, State, ThreadResult,
+    Settings, Shared, State, ThreadResult, ThreadTime,
     client::{Client, Phase},
     clients_of,
     load::{Load, Step},
@@ -44,10 +44,7 @@ pub(super) fn run(
         load: Load::new(Arc::clone(&shared), Arc::clone(settings), source, thread),
         thread,
         clients: servers.len(),
-        to_open: servers
-            .into_iter()
-            .map(|server| Opening { due: 0, server, quota })
-            .collect(),
+        to_open: servers.into_iter().map(|server| Opening { due: 0, server, quota }).collect(),
         opening: 0,
         connected: Vec::new(),
         ready: Vec::new(),
@@ -59,7 +56,7 @@ pub(super) fn run(
         scratch: Vec::new(),
         connect_error: None,
         next_timeout_check: 0,
-        cpu_at_start: Duration::ZERO,
+        time_at_start: ThreadTime::default(),
         started_at: 0,
         done: None,
         settings: Arc::clone(settings),
@@ -93,9 +90,9 @@ struct Driver {
     scratch: Vec<u8>,
     connect_error: Option<String>,
     next_timeout_check: u64,
-    cpu_at_start: Duration,
+    time_at_start: ThreadTime,
     started_at: u64,
-    done: Option<(Duration, Duration)>,
+    done: Option<ThreadTime>,
 }
 
 /// A connection to be made.
@@ -111,22 +108,11 @@ impl Service for Driver {
     type State = Client;
     type Message = ();
 
-    fn accepted(
-        &mut self,
-        _cx: &mut Context<()>,
-        _id: ConnId,
-        _peer: &Peer,
-    ) -> Result<Client, Vec<u8>> {
+    fn accepted(&mut self, _cx: &mut Context<()>, _id: ConnId, _peer: &Peer) -> Result<Client, Vec<u8>> {
         Err(Vec::new())
     }
 
-    fn connected(
-        &mut self,
-        _cx: &mut Context<()>,
-        id: ConnId,
-        _client: &mut Client,
-        result: io::Result<()>,
-    ) {
+    fn connected(&mut self, _cx: &mut Context<()>, id: ConnId, _client: &mut Client, result: io::Result<()>) {
         self.opening = self.opening.saturating_sub(1);
         match result {
             Ok(()) => self.connected.push(id),
@@ -134,14 +120,7 @@ impl Service for Driver {
         }
     }
 
-    fn data(
-        &mut self,
-        cx: &mut Context<()>,
-        id: ConnId,
-        client: &mut Client,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Flow {
+    fn data(&mut self, cx: &mut Context<()>, id: ConnId, client: &mut Client, input: &[u8], out: &mut Vec<u8>) -> Flow {
         let now = self.shared.now();
         let was_greeting = client.phase == Phase::Greeting;
         let flights = client.flights.len();
@@ -160,8 +139,7 @@ impl Service for Driver {
         }
         if client.phase == Phase::Finished {
             self.finished_clients += 1;
-            // Not counted again, whatever it may still receive.
-            client.phase = Phase::Idle;
+            client.phase = Phase::Retired;
         } else if was_greeting && client.phase == Phase::Idle {
             self.ready.push(id);
         }
@@ -176,15 +154,13 @@ impl Service for Driver {
     }
 
     fn closed(&mut self, cx: &mut Context<()>, _id: ConnId, mut client: Client, why: CloseReason) {
-        if self.done.is_some() || cx.is_stopping() {
+        if self.done.is_some() || cx.is_stopping() || client.phase == Phase::Retired {
             return;
         }
         let text = match why {
             CloseReason::Service | CloseReason::Stopped => return,
             CloseReason::Peer => "Server closed the connection".to_owned(),
-            CloseReason::ConnectFailed(kind) => {
-                self.connect_error.take().unwrap_or_else(|| kind_text(kind))
-            }
+            CloseReason::ConnectFailed(kind) => self.connect_error.take().unwrap_or_else(|| kind_text(kind)),
             CloseReason::Failed(kind) => kind_text(kind),
             CloseReason::OutputLimit => "output limit".to_owned(),
         };
@@ -196,11 +172,8 @@ impl Service for Driver {
             self.to_open.push_back(Opening { due: now + RECONNECT_DELAY_NS, server, quota });
             return;
         }
-        let name = self
-            .settings
-            .servers
-            .get(client.server as usize)
-            .map_or_else(String::new, |server| server.name.clone());
+        let name =
+            self.settings.servers.get(client.server as usize).map_or_else(String::new, |server| server.name.clone());
         self.shared.fail(&if is_connecting {
             format!("Could not connect to Redis at {name}: {text}")
         } else {
@@ -232,7 +205,7 @@ impl Service for Driver {
             self.send_scheduled(conns, now);
         }
         self.check_timeouts(cx, conns, now);
-        self.load.publish(self.thread);
+        self.load.publish(self.thread, now);
         if is_over || self.is_done() {
             self.finish(now);
             cx.stop();
@@ -247,16 +220,18 @@ impl Driver {
     fn open(&mut self, conns: &mut Conns<Self>, now: u64) {
         let limit = (OPENING_MAX / self.settings.threads).max(1);
         while self.opening < limit && self.to_open.front().is_some_and(|next| next.due <= now) {
-            let Some(Opening { server, quota, .. }) = self.to_open.pop_front() else { return };
-            let Some(target) = self.settings.servers.get(server as usize) else { return };
+            let Some(Opening { server, quota, .. }) = self.to_open.pop_front() else {
+                return;
+            };
+            let Some(target) = self.settings.servers.get(server as usize) else {
+                return;
+            };
             let client = Client::new(server, quota, now);
             let opened = match (&target.address, self.settings.options.source(server)) {
                 (Address::Tcp(address), Some(source)) => connect_from(source, *address)
                     .and_then(|socket| conns.adopt(socket, client))
                     .map(|id| self.connected.push(id)),
-                (Address::Tcp(address), None) => {
-                    conns.connect(*address, client).map(|_| self.opening += 1)
-                }
+                (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
                 (Address::Unix(path), _) => {
                     conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
                 }
@@ -279,16 +254,18 @@ impl Driver {
 
     fn greet(&mut self, conns: &mut Conns<Self>, now: u64) {
         for id in std::mem::take(&mut self.connected) {
-            let Some(client) = conns.state_mut(id) else { continue };
+            let Some(client) = conns.state_mut(id) else {
+                continue;
+            };
             self.scratch.clear();
             if self.load.greet(client, now, &mut self.scratch) {
                 self.ready.push(id);
             }
             conns.write(id, &self.scratch);
-            if let Some(stats) = self.shared.stats.get(self.thread) {
-                if !self.started {
-                    stats.connected.fetch_add(1, Ordering::Relaxed);
-                }
+            if !self.started
+                && let Some(stats) = self.shared.stats.get(self.thread)
+            {
+                stats.connected.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -313,7 +290,7 @@ impl Driver {
         }
         self.started = true;
         self.started_at = self.shared.now();
-        self.cpu_at_start = thread_cpu();
+        self.time_at_start = thread_time();
         self.load.begin(self.shared.started_at());
         self.ready = conns.iter().map(|(id, _)| id).collect();
         self.start_ready(conns, self.started_at);
@@ -323,7 +300,9 @@ impl Driver {
     /// Lets connections that have become ready send.
     fn start_ready(&mut self, conns: &mut Conns<Self>, _now: u64) {
         for id in std::mem::take(&mut self.ready) {
-            let Some(client) = conns.state_mut(id) else { continue };
+            let Some(client) = conns.state_mut(id) else {
+                continue;
+            };
             if self.load.schedule.is_some() {
                 let places = self.settings.pipeline as usize;
                 self.free.extend(std::iter::repeat_n(id, places));
@@ -332,7 +311,7 @@ impl Driver {
             self.scratch.clear();
             let now = self.shared.now();
             if !self.load.start(client, now, &mut self.scratch) {
-                client.phase = Phase::Idle;
+                client.phase = Phase::Retired;
                 self.finished_clients += 1;
                 continue;
             }
@@ -342,39 +321,41 @@ impl Driver {
 
     fn send_scheduled(&mut self, conns: &mut Conns<Self>, now: u64) {
         let quota = if self.load.is_warming_up(now) { u64::MAX } else { self.load.available(1) };
-        let Some(schedule) = &mut self.load.schedule else { return };
+        let Some(schedule) = &mut self.load.schedule else {
+            return;
+        };
+        // What waited for a connection is the server's doing; what did not is ours.
+        let nothing_waited = schedule.backlog() == 0;
         let taken = schedule.advance(now, quota);
         if quota != u64::MAX {
             self.load.spend(taken);
         }
         while let Some(&id) = self.free.front() {
-            let Some(schedule) = &mut self.load.schedule else { return };
-            let usable = conns.state_mut(id).is_some_and(|client| {
-                matches!(client.phase, Phase::Idle | Phase::Busy)
-            });
+            let Some(schedule) = &mut self.load.schedule else {
+                return;
+            };
+            let usable = conns.state_mut(id).is_some_and(|client| matches!(client.phase, Phase::Idle | Phase::Busy));
             if !usable {
                 self.free.pop_front();
                 continue;
             }
             let Some(due) = schedule.pop() else { return };
             self.free.pop_front();
-            let Some(client) = conns.state_mut(id) else { continue };
+            let Some(client) = conns.state_mut(id) else {
+                continue;
+            };
             self.scratch.clear();
             let now = self.shared.now();
             self.load.start_scheduled(client, due, now, &mut self.scratch);
+            if nothing_waited {
+                self.load.record_lateness(due, now);
+            }
             conns.write(id, &self.scratch);
         }
     }
 
     /// Gives places that replies have freed to waiting requests.
-    fn refill(
-        &mut self,
-        id: ConnId,
-        client: &mut Client,
-        places: usize,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) {
+    fn refill(&mut self, id: ConnId, client: &mut Client, places: usize, now: u64, out: &mut Vec<u8>) {
         for _ in 0..places {
             match self.load.schedule.as_mut().and_then(|schedule| schedule.pop()) {
                 Some(due) if !self.load.is_over(now) => {
@@ -400,7 +381,9 @@ impl Driver {
     }
 
     fn check_timeouts(&mut self, cx: &mut Context<()>, conns: &mut Conns<Self>, now: u64) {
-        let Some(timeout) = self.settings.timeout else { return };
+        let Some(timeout) = self.settings.timeout else {
+            return;
+        };
         if now < self.next_timeout_check {
             return;
         }
@@ -421,9 +404,11 @@ impl Driver {
                 cx.stop();
                 return;
             }
-            let Some(client) = conns.state_mut(id) else { continue };
+            let Some(client) = conns.state_mut(id) else {
+                continue;
+            };
             self.load.lost(client, "timeout", &text);
-            client.phase = Phase::Finished;
+            client.phase = Phase::Retired;
             let (server, quota) = (client.server, client.quota);
             self.to_open.push_back(Opening { due: now, server, quota });
             conns.close(id, false);
@@ -439,9 +424,13 @@ impl Driver {
 
     fn finish(&mut self, now: u64) {
         self.load.finish(now);
-        let cpu = thread_cpu().saturating_sub(self.cpu_at_start);
-        let wall = Duration::from_nanos(now.saturating_sub(self.started_at));
-        self.done = Some((cpu, wall));
+        let used = thread_time();
+        let time = ThreadTime {
+            cpu: used.cpu.saturating_sub(self.time_at_start.cpu),
+            queued: used.queued.saturating_sub(self.time_at_start.queued),
+            wall: Duration::from_nanos(now.saturating_sub(self.started_at)),
+        };
+        self.done = Some(time);
     }
 
     fn time_to_next(&self, now: u64) -> Duration {
@@ -462,13 +451,10 @@ impl Driver {
             let now = self.shared.now();
             self.finish(now);
         }
-        let (cpu, wall) = self.done.unwrap_or_default();
-        let (dropped, backlog) = self
-            .load
-            .schedule
-            .as_ref()
-            .map_or((0, 0), |schedule| (schedule.dropped(), schedule.backlog() as u64));
-        ThreadResult { tally: self.load.tally, dropped, backlog, cpu, wall }
+        let time = self.done.unwrap_or_default();
+        let (dropped, backlog) =
+            self.load.schedule.as_ref().map_or((0, 0), |schedule| (schedule.dropped(), schedule.backlog() as u64));
+        ThreadResult { tally: self.load.tally, dropped, backlog, time }
     }
 }
 
@@ -484,13 +470,9 @@ fn kind_text(kind: io::ErrorKind) -> String {
 }
 
 /// Connects from a given local address; blocks for the handshake.
-fn connect_from(
-    source: std::net::IpAddr,
-    address: std::net::SocketAddr,
-) -> io::Result<std::net::TcpStream> {
+fn connect_from(source: std::net::IpAddr, address: std::net::SocketAddr) -> io::Result<std::net::TcpStream> {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let family =
-        if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket(family, SocketType::STREAM, None)?;
     bind(&socket, &std::net::SocketAddr::new(source, 0))?;
     connect(&socket, &address)?;
@@ -513,12 +495,15 @@ fn pin(settings: &Settings, thread: usize) {
     }
 }
 
-fn thread_cpu() -> Duration {
+/// CPU time of this thread, and the time it waited for a CPU (where the kernel tells).
+fn thread_time() -> ThreadTime {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
+    let cpu = Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
+    let queued = std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1)?.parse().ok())
+        .map_or(Duration::ZERO, Duration::from_nanos);
+    ThreadTime { cpu, queued, wall: Duration::ZERO }
 }
 
 /// Connections under way at once over all threads: what a listen backlog of 511 takes well.

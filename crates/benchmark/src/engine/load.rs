@@ -12,9 +12,8 @@
 //!
 //! Invariant: `in_flight` is the sum of [`Client::under_way`] over this thread's connections.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
 
-use hdrhistogram::Histogram;
 use resp::skip_reply;
 
 use super::{
@@ -54,6 +53,8 @@ pub(crate) struct Load {
     next_interval: u64,
     interval_started: u64,
     interval_base: Option<(Latency, u64)>,
+    live_base: Latency,
+    next_live: u64,
     pub(crate) tally: Tally,
 }
 
@@ -95,12 +96,7 @@ pub(crate) enum Step {
 }
 
 impl Load {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        settings: Arc<Settings>,
-        source: Source,
-        thread: usize,
-    ) -> Load {
+    pub(crate) fn new(shared: Arc<Shared>, settings: Arc<Settings>, source: Source, thread: usize) -> Load {
         let seed = settings.seed.wrapping_add(u32::try_from(thread).unwrap_or(0));
         let cluster = settings.cluster.clone().map(|cluster| {
             let mut view = ClusterView { cluster, version: 0, tags: Vec::new() };
@@ -112,8 +108,7 @@ impl Load {
             let threads = settings.threads.max(1) as f64;
             (1.0 / threads, thread as f64 / threads)
         };
-        let schedule =
-            settings.rate.map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
+        let schedule = settings.rate.map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
         let open_loop = settings.rate.is_some_and(|rate| rate.open_loop);
         let histogram = || latency::recorder(settings.precision);
         let tally = Tally {
@@ -149,6 +144,8 @@ impl Load {
             next_interval: u64::MAX,
             interval_started: 0,
             interval_base: None,
+            live_base: histogram(),
+            next_live: 0,
             tally,
             shared,
             settings,
@@ -248,35 +245,27 @@ impl Load {
     }
 
     /// Sends one scheduled request on a connection.
-    pub(crate) fn start_scheduled(
-        &mut self,
-        client: &mut Client,
-        due: u64,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn start_scheduled(&mut self, client: &mut Client, due: u64, now: u64, out: &mut Vec<u8>) {
         client.phase = Phase::Busy;
         let position = self.next_position;
         self.next_position += 1;
         client.flights.push_back(Flight { due, sent: now, position });
         client.started = now;
         self.in_flight += 1;
+        self.render(position, 1, client.server, out);
+    }
+
+    /// A request due at `due` was sent at `now` although a connection had been free.
+    pub(crate) fn record_lateness(&mut self, due: u64, now: u64) {
         if let Some(lateness) = &mut self.tally.lateness
             && now >= self.measure_at
         {
             lateness.saturating_record(now.saturating_sub(due) / 1_000);
         }
-        self.render(position, 1, client.server, out);
     }
 
     /// Takes in what a connection sent. Returns the bytes used up and what follows.
-    pub(crate) fn input(
-        &mut self,
-        client: &mut Client,
-        now: u64,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> (usize, Step) {
+    pub(crate) fn input(&mut self, client: &mut Client, now: u64, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
         let mut consumed = 0;
         let latency = now.saturating_sub(client.started) / 1_000;
         let first_latency = *client.first_latency.get_or_insert(latency);
@@ -387,11 +376,16 @@ impl Load {
     }
 
     /// Shows this thread's progress to the reporting thread.
-    pub(crate) fn publish(&self, thread: usize) {
+    pub(crate) fn publish(&mut self, thread: usize, now: u64) {
         if let Some(stats) = self.shared.stats.get(thread) {
             // Relaxed: figures for a progress line; nothing is ordered by them.
             stats.finished.store(self.tally.finished, Ordering::Relaxed);
             stats.latency_sum_us.store(self.tally.latency_sum_us, Ordering::Relaxed);
+            if self.shared.live.is_some() && now >= self.next_live {
+                stats.errors.store(self.tally.errors.total(), Ordering::Relaxed);
+                self.publish_live();
+                self.next_live = now + LIVE_INTERVAL_NS;
+            }
         }
     }
 
@@ -428,12 +422,8 @@ impl Load {
             Some(view) => view.tags.get(server as usize).map_or(&[], |tags| tags),
             None => &[],
         };
-        let mut filler = Filler {
-            keys: &mut self.keys,
-            random: &mut self.random,
-            tags,
-            value_pool: &self.settings.value_pool,
-        };
+        let mut filler =
+            Filler { keys: &mut self.keys, random: &mut self.random, tags, value_pool: &self.settings.value_pool };
         let before = out.len();
         self.source.render(position, 0, count, &mut filler, out);
         self.tally.bytes_sent += (out.len() - before) as u64;
@@ -478,24 +468,46 @@ impl Load {
             view.update();
             return None;
         }
-        match self.settings.on_error {
-            OnError::Stop => Some(Step::Abort(self.settings.error_line(client.server, &text))),
-            OnError::Count | OnError::Reconnect => None,
+        if self.settings.on_error == OnError::Stop {
+            return Some(Step::Abort(self.settings.error_line(client.server, &text)));
         }
+        if self.settings.error_limit.is_some_and(|limit| self.tally.errors.total() > limit) {
+            // The verdict is known; the report judges it.
+            self.shared.stop();
+        }
+        None
     }
 
     fn error_line(&self, client: &Client, reply: &[u8]) -> String {
         self.settings.error_line(client.server, &error_text(reply))
     }
 
+    /// Hands the latencies since the last call to the live view.
+    #[cold]
+    fn publish_live(&mut self) {
+        let current = self.tally.service.clone();
+        let mut fresh = current.clone();
+        // Counts never shrink, so the base is always contained.
+        if fresh.subtract(&self.live_base).is_ok()
+            && let Some(live) = &self.shared.live
+        {
+            let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
+            let added = live.add(&fresh);
+            debug_assert!(added.is_ok(), "all histograms of a test have the same bounds");
+        }
+        self.live_base = current;
+    }
+
     #[cold]
     fn close_interval(&mut self, now: u64) {
-        let Some((base, errors)) = self.interval_base.take() else { return };
+        let Some((base, errors)) = self.interval_base.take() else {
+            return;
+        };
         let total_errors = self.tally.errors.total();
-        let mut service: Latency = Histogram::new_from(&self.tally.service);
         let current = self.tally.service.clone();
+        let mut service = current.clone();
         // Counts never shrink, so the base is always contained.
-        if service.add(&current).is_ok() && service.subtract(&base).is_ok() {
+        if service.subtract(&base).is_ok() {
             self.tally.timeline.push(Interval {
                 end: std::time::Duration::from_nanos(now - self.measure_at),
                 length: std::time::Duration::from_nanos(now - self.interval_started),
@@ -539,6 +551,9 @@ pub(super) fn error_text(reply: &[u8]) -> String {
     let body = body.strip_suffix(b"\r\n").unwrap_or(body);
     String::from_utf8_lossy(body).into_owned()
 }
+
+/// Shorter than the time between two frames, so that each has something to show.
+const LIVE_INTERVAL_NS: u64 = 200_000_000;
 
 const SCHEDULE_SEED: u32 = 0x5c4e_d01e;
 const CHOICE_SEED: u32 = 0x00c0_1ce5;

@@ -26,9 +26,10 @@ use self::load::Tally;
 pub(crate) use self::source::{Form, Source};
 use crate::{
     cluster::{self, Cluster},
-    extended::{OnError, Rate},
+    extended::{ErrorBudget, OnError, Rate},
     keys::Keys,
-    latency,
+    latency::{self, Latency},
+    live::News,
     options::Options,
     preflight::Server,
     progress::Progress,
@@ -61,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) legacy_latency: bool,
     pub(crate) reconnect_each_batch: bool,
     pub(crate) on_error: OnError,
+    /// Errors of one thread after which the run is over.
+    pub(crate) error_limit: Option<u64>,
 }
 
 /// The parts of [`Settings`] that differ from test to test.
@@ -79,8 +82,7 @@ pub(crate) struct Setup {
 
 impl Settings {
     pub(crate) fn new(options: &Options, setup: Setup) -> Settings {
-        let (prefix, prefix_replies) =
-            if setup.idle { (Vec::new(), 0) } else { prefix_commands(options) };
+        let (prefix, prefix_replies) = if setup.idle { (Vec::new(), 0) } else { prefix_commands(options) };
         let extended = &options.extended;
         Settings {
             threads: setup.threads,
@@ -104,6 +106,10 @@ impl Settings {
             legacy_latency: extended.legacy_latency,
             reconnect_each_batch: options.keep_alive == 0,
             on_error: extended.on_error,
+            error_limit: match extended.max_errors {
+                Some(ErrorBudget::Count(limit)) => Some(limit),
+                _ => None,
+            },
             options: options.clone(),
         }
     }
@@ -163,6 +169,8 @@ pub(crate) struct Shared {
     limit: Option<u64>,
     pub(crate) stats: Vec<ThreadStats>,
     failure: Mutex<Option<String>>,
+    /// Latencies since the live view was last drawn; `None` when there is no live view.
+    pub(crate) live: Option<Mutex<Latency>>,
 }
 
 /// Figures of one thread for the progress line. On a cache line of its own.
@@ -172,6 +180,7 @@ pub(crate) struct ThreadStats {
     pub(crate) finished: AtomicU64,
     pub(crate) latency_sum_us: AtomicU64,
     pub(crate) connected: AtomicU64,
+    pub(crate) errors: AtomicU64,
 }
 
 /// What the threads are to do.
@@ -186,8 +195,9 @@ pub(crate) enum State {
 }
 
 impl Shared {
-    fn new(settings: &Settings) -> Shared {
+    fn new(settings: &Settings, is_live: bool) -> Shared {
         Shared {
+            live: is_live.then(|| Mutex::new(latency::recorder(settings.precision))),
             clock: Instant::now(),
             state: AtomicU8::new(State::Connect as u8),
             started_at: AtomicU64::new(0),
@@ -248,7 +258,9 @@ impl Shared {
 
     /// Takes a block of at least `wanted` requests (less when fewer are left) out of the total.
     pub(crate) fn take_quota(&self, wanted: u64) -> u64 {
-        let Some(limit) = self.limit else { return UNLIMITED_BLOCK };
+        let Some(limit) = self.limit else {
+            return UNLIMITED_BLOCK;
+        };
         let left = limit.saturating_sub(self.issued.load(Ordering::Relaxed));
         if left == 0 {
             return 0;
@@ -267,13 +279,12 @@ impl Shared {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn sum(&self, figure: impl Fn(&ThreadStats) -> &AtomicU64) -> u64 {
+        self.stats.iter().map(|stats| figure(stats).load(Ordering::Relaxed)).sum()
+    }
+
     fn totals(&self) -> (u64, u64) {
-        self.stats.iter().fold((0, 0), |(finished, latency), stats| {
-            (
-                finished + stats.finished.load(Ordering::Relaxed),
-                latency + stats.latency_sum_us.load(Ordering::Relaxed),
-            )
-        })
+        (self.sum(|stats| &stats.finished), self.sum(|stats| &stats.latency_sum_us))
     }
 }
 
@@ -283,7 +294,17 @@ pub(crate) struct ThreadResult {
     pub(crate) tally: Tally,
     pub(crate) dropped: u64,
     pub(crate) backlog: u64,
+    pub(crate) time: ThreadTime,
+}
+
+/// Where a thread's time went.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadTime {
+    /// On a CPU.
     pub(crate) cpu: Duration,
+    /// Ready to run, and waiting for a CPU.
+    pub(crate) queued: Duration,
+    /// All of it.
     pub(crate) wall: Duration,
 }
 
@@ -305,7 +326,7 @@ pub(crate) fn run_test(
     progress: &mut Progress,
     interrupted: &AtomicBool,
 ) -> Result<Outcome, Aborted> {
-    let shared = Arc::new(Shared::new(&settings));
+    let shared = Arc::new(Shared::new(&settings, progress.is_live()));
     let mut handles = Vec::new();
     for thread in 0..settings.threads {
         let (thread_shared, settings) = (Arc::clone(&shared), Arc::clone(&settings));
@@ -359,9 +380,7 @@ fn watch(
             shared.stop();
         }
         if settings.idle {
-            let connected: u64 =
-                shared.stats.iter().map(|s| s.connected.load(Ordering::Relaxed)).sum();
-            progress.idle(connected);
+            progress.idle(shared.sum(|stats| &stats.connected));
             thread::park_timeout(Progress::INTERVAL);
             continue;
         }
@@ -372,10 +391,38 @@ fn watch(
         let elapsed = Duration::from_nanos(shared.now().saturating_sub(shared.started_at()));
         if elapsed >= next_line {
             let (finished, latency_us) = shared.totals();
-            progress.show(elapsed, finished, latency_us);
+            progress.publish(finished, latency_us, shared.sum(|stats| &stats.connected));
+            match &shared.live {
+                Some(live) => progress.show_live(&news(shared, settings, live, elapsed)),
+                None => progress.show(elapsed, finished, latency_us),
+            }
             next_line = elapsed + Progress::INTERVAL;
         }
         thread::park_timeout((next_line.saturating_sub(elapsed)).min(SIGNAL_DELAY));
+    }
+}
+
+/// What the live view is to show next.
+fn news(shared: &Shared, settings: &Settings, live: &Mutex<Latency>, elapsed: Duration) -> News {
+    let empty = latency::recorder(settings.precision);
+    let latencies = std::mem::replace(&mut *live.lock().unwrap_or_else(PoisonError::into_inner), empty);
+    let (finished, _) = shared.totals();
+    #[expect(clippy::cast_precision_loss, reason = "drawn as a bar")]
+    let share = match (settings.duration, settings.request_limit()) {
+        (Some(duration), _) => {
+            let whole = settings.warmup + duration;
+            Some(elapsed.as_secs_f64() / whole.as_secs_f64().max(1e-9))
+        }
+        (None, Some(limit)) => Some(finished as f64 / limit.max(1) as f64),
+        (None, None) => None,
+    };
+    News {
+        elapsed,
+        share,
+        finished,
+        errors: shared.sum(|stats| &stats.errors),
+        connections: shared.sum(|stats| &stats.connected),
+        latencies,
     }
 }
 
@@ -387,8 +434,7 @@ fn merge(
     payload_bytes: usize,
 ) -> Outcome {
     let histogram = || latency::recorder(settings.precision);
-    let finished_at =
-        results.iter().map(|result| result.tally.finished_at).max().unwrap_or_default();
+    let finished_at = results.iter().map(|result| result.tally.finished_at).max().unwrap_or_default();
     let warmup = u64::try_from(settings.warmup.as_nanos()).unwrap_or(0);
     let measured_from = shared.started_at() + warmup;
     let mut outcome = Outcome {
@@ -425,8 +471,9 @@ fn merge(
         outcome.null_replies += tally.null_replies;
         outcome.dropped += result.dropped;
         outcome.backlog += result.backlog;
-        outcome.generator_cpu += result.cpu;
-        let busy = result.cpu.as_secs_f64() / result.wall.as_secs_f64().max(1e-9);
+        let ThreadTime { cpu, queued, wall } = result.time;
+        outcome.generator_cpu += cpu;
+        let busy = (cpu + queued).as_secs_f64() / wall.as_secs_f64().max(1e-9);
         outcome.busiest_thread = outcome.busiest_thread.max(busy);
         outcome.errors.merge(&tally.errors);
         add(&mut outcome.service, &tally.service);
@@ -450,10 +497,7 @@ fn merge(
     if outcome.operations.len() <= 1 {
         outcome.operations.clear();
     }
-    outcome.connected = usize::try_from(
-        shared.stats.iter().map(|s| s.connected.load(Ordering::Relaxed)).sum::<u64>(),
-    )
-    .unwrap_or(usize::MAX);
+    outcome.connected = usize::try_from(shared.sum(|stats| &stats.connected)).unwrap_or(usize::MAX);
     outcome
 }
 

@@ -140,8 +140,7 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_rate() {
-        let mut schedule =
-            Schedule::new(rate(10_000.0, Arrival::Poisson, 1_000_000, true), 1.0, 0.0, 3);
+        let mut schedule = Schedule::new(rate(10_000.0, Arrival::Poisson, 1_000_000, true), 1.0, 0.0, 3);
         schedule.start(0);
         let taken = schedule.advance(10_000_000_000, u64::MAX);
         assert!((98_500..101_500).contains(&taken), "{taken}");

@@ -75,14 +75,7 @@ impl Source {
 
     /// Appends `count` commands of the batch that began at `position`, from its `first` on.
     #[inline]
-    pub(crate) fn render(
-        &mut self,
-        position: u64,
-        first: u32,
-        count: u32,
-        filler: &mut Filler<'_>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn render(&mut self, position: u64, first: u32, count: u32, filler: &mut Filler<'_>, out: &mut Vec<u8>) {
         match self {
             Source::Sequence { template, .. } => {
                 let length = template.sequence_length() as u64;
@@ -159,8 +152,7 @@ mod tests {
         let mut counts = [0_u32; 2];
         for position in 0..1_000 {
             for index in 0..4 {
-                let mut filler =
-                    Filler { keys: &mut keys, random: &mut random, tags: &[], value_pool: &[] };
+                let mut filler = Filler { keys: &mut keys, random: &mut random, tags: &[], value_pool: &[] };
                 let mut out = Vec::new();
                 source.render(position, index, 1, &mut filler, &mut out);
                 let operation = source.operation(position, index);

@@ -33,6 +33,7 @@ fn shared(threads: usize, limit: Option<u64>) -> Shared {
         limit,
         stats: Vec::new(),
         failure: Mutex::new(None),
+        live: None,
     }
 }
 

@@ -23,9 +23,7 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
     let errors: Map<String, Json> = outcome
         .errors
         .iter()
-        .map(|(class, entry)| {
-            (class.to_owned(), json!({ "count": entry.count, "first": entry.first }))
-        })
+        .map(|(class, entry)| (class.to_owned(), json!({ "count": entry.count, "first": entry.first })))
         .collect();
     let mut flags = Vec::new();
     if outcome.generator_limited() {
@@ -95,18 +93,9 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
 }
 
 /// The whole report.
-pub(super) fn document(
-    session: &Session,
-    arguments: &[String],
-    started: SystemTime,
-    tests: &[Json],
-) -> String {
-    let server: Map<String, Json> = session
-        .info
-        .fields
-        .iter()
-        .map(|(name, value)| (name.clone(), Json::from(value.as_str())))
-        .collect();
+pub(super) fn document(session: &Session, arguments: &[String], started: SystemTime, tests: &[Json]) -> String {
+    let server: Map<String, Json> =
+        session.info.fields.iter().map(|(name, value)| (name.clone(), Json::from(value.as_str()))).collect();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let document = json!({
         "schema": SCHEMA,
@@ -130,21 +119,16 @@ pub(super) fn append_hdr_log(log: &mut String, started: SystemTime, outcome: &Ou
         let start = unix_seconds(started);
         let _ = writeln!(log, "#[Histogram log format version 1.3]");
         let _ = writeln!(log, "#[StartTime: {start:.3} (seconds since epoch)]");
-        let _ = writeln!(
-            log,
-            "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
-        );
+        let _ =
+            writeln!(log, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"");
     }
-    let tag: String = outcome
-        .title
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
-        .collect();
+    let tag: String =
+        outcome.title.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     let now = SystemTime::now().duration_since(started).unwrap_or_default();
     let begin = now.saturating_sub(outcome.elapsed).as_secs_f64();
     let max_ms = milliseconds(outcome.service.max());
     let length = outcome.elapsed.as_secs_f64();
-    let encoded = base64(&encode_v2(&outcome.service));
+    let encoded = base64(&envelope(&encode_v2(&outcome.service)));
     let _ = writeln!(log, "Tag={tag},{begin:.3},{length:.3},{max_ms:.3},{encoded}");
 }
 
@@ -176,10 +160,7 @@ fn summary(latency: &Latency, percentiles: &[f64]) -> Json {
 
 /// Pairs of highest value in µs and count: enough to merge reports without loss.
 fn buckets(latency: &Latency) -> Json {
-    latency
-        .iter_recorded()
-        .map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()]))
-        .collect()
+    latency.iter_recorded().map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()])).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -217,6 +198,33 @@ fn encode_v2(latency: &Latency) -> Vec<u8> {
     out.extend_from_slice(&1.0_f64.to_be_bytes());
     out.extend_from_slice(&counts);
     out
+}
+
+/// The envelope that log readers expect: a cookie, the length, and a zlib stream. The stream's
+/// blocks are stored, not compressed: a histogram has a few KiB.
+fn envelope(encoded: &[u8]) -> Vec<u8> {
+    let mut zlib = vec![0x78, 0x01];
+    let mut blocks = encoded.chunks(usize::from(u16::MAX)).peekable();
+    while let Some(block) = blocks.next() {
+        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
+        zlib.push(u8::from(blocks.peek().is_none()));
+        zlib.extend_from_slice(&length.to_le_bytes());
+        zlib.extend_from_slice(&(!length).to_le_bytes());
+        zlib.extend_from_slice(block);
+    }
+    zlib.extend_from_slice(&adler32(encoded).to_be_bytes());
+    let mut out = 0x1c84_9304_u32.to_be_bytes().to_vec();
+    out.extend_from_slice(&u32::try_from(zlib.len()).unwrap_or(0).to_be_bytes());
+    out.extend_from_slice(&zlib);
+    out
+}
+
+fn adler32(bytes: &[u8]) -> u32 {
+    let (low, high) = bytes.iter().fold((1_u32, 0_u32), |(low, high), byte| {
+        let low = (low + u32::from(*byte)) % 65_521;
+        (low, (high + low) % 65_521)
+    });
+    high << 16 | low
 }
 
 fn zigzag(out: &mut Vec<u8>, value: i64) {
@@ -270,6 +278,14 @@ mod tests {
             zigzag(&mut out, value);
         }
         assert_eq!(out, [0, 1, 2, 0x80, 1, 0x7f]);
+    }
+
+    #[test]
+    fn the_envelope_is_a_zlib_stream() {
+        assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
+        let out = envelope(b"ab");
+        assert_eq!(&out[..8], &[0x1c, 0x84, 0x93, 0x04, 0, 0, 0, 13]);
+        assert_eq!(&out[8..17], &[0x78, 0x01, 1, 2, 0, 0xfd, 0xff, b'a', b'b']);
     }
 
     #[test]

@@ -45,10 +45,7 @@ fn what_is_too_slow_shows_as_the_bound() {
 fn percentile_rows_halve_the_distance() {
     let rows = percentile_rows(&view(&[(100, 50), (200, 25), (300, 25)]));
     let seen: Vec<_> = rows.iter().map(|row| (row.percent, row.value_us, row.cumulative)).collect();
-    assert_eq!(
-        seen,
-        [(0.0, 103, 50), (75.0, 207, 75), (87.5, 303, 100), (100.0, 303, 100)]
-    );
+    assert_eq!(seen, [(0.0, 103, 50), (75.0, 207, 75), (87.5, 303, 100), (100.0, 303, 100)]);
 }
 
 #[test]

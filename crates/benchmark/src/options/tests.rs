@@ -53,9 +53,7 @@ fn the_command_is_taken_raw() {
 
 #[test]
 fn invalid_options_are_named() {
-    for (line, named) in
-        [("-h", "-h"), ("--nope", "--nope"), ("-n", "-n"), ("-r -q", "-q"), ("-u", "-u"), ("-", "-")]
-    {
+    for (line, named) in [("-h", "-h"), ("--nope", "--nope"), ("-n", "-n"), ("-r -q", "-q"), ("-u", "-u"), ("-", "-")] {
         match parse_line(line) {
             Parsed::Invalid(option) => assert_eq!(option, named),
             other => panic!("{line}: {other:?}"),

@@ -91,10 +91,7 @@ fn text_of_a_cluster_with_threads() {
 #[test]
 fn one_line_forms() {
     let options = Options::default();
-    assert_eq!(
-        quiet(&options, &outcome()),
-        "SET: 47619.05 requests per second, p50=0.103 msec\n"
-    );
+    assert_eq!(quiet(&options, &outcome()), "SET: 47619.05 requests per second, p50=0.103 msec\n");
     assert_eq!(
         csv(&options, &outcome()),
         "\"SET\",\"47619.05\",\"0.139\",\"0.096\",\"0.103\",\"0.255\",\"0.255\",\"2.607\"\n"

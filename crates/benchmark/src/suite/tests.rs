@@ -28,11 +28,27 @@ fn order_and_titles_are_those_of_7_2() {
     assert_eq!(
         titles(&Options::default()),
         [
-            "PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "LPUSH", "RPUSH", "LPOP", "RPOP",
-            "SADD", "HSET", "SPOP", "ZADD", "ZPOPMIN", "LPUSH (needed to benchmark LRANGE)",
-            "LRANGE_100 (first 100 elements)", "LRANGE_300 (first 300 elements)",
-            "LRANGE_500 (first 500 elements)", "LRANGE_600 (first 600 elements)",
-            "MSET (10 keys)", "XADD",
+            "PING_INLINE",
+            "PING_MBULK",
+            "SET",
+            "GET",
+            "INCR",
+            "LPUSH",
+            "RPUSH",
+            "LPOP",
+            "RPOP",
+            "SADD",
+            "HSET",
+            "SPOP",
+            "ZADD",
+            "ZPOPMIN",
+            "LPUSH (needed to benchmark LRANGE)",
+            "LRANGE_100 (first 100 elements)",
+            "LRANGE_300 (first 300 elements)",
+            "LRANGE_500 (first 500 elements)",
+            "LRANGE_600 (first 600 elements)",
+            "MSET (10 keys)",
+            "XADD",
         ]
     );
     assert_eq!(titles(&chosen("ping")), ["PING_INLINE", "PING_MBULK"]);
@@ -47,16 +63,11 @@ fn order_and_titles_are_those_of_7_2() {
 #[test]
 fn commands_are_those_of_7_2() {
     let zadd = default_suite(&chosen("zadd"), b"VXK");
-    assert_eq!(
-        command(&zadd[0]),
-        "*4\r\n$4\r\nZADD\r\n$6\r\nmyzset\r\n$1\r\n0\r\n$20\r\nelement:__rand_int__\r\n"
-    );
+    assert_eq!(command(&zadd[0]), "*4\r\n$4\r\nZADD\r\n$6\r\nmyzset\r\n$1\r\n0\r\n$20\r\nelement:__rand_int__\r\n");
     let random = Options { keyspace: Some(5), ..chosen("zadd") };
     assert!(command(&default_suite(&random, b"VXK")[0]).contains("$12\r\n__rand_int__\r\n"));
     let cluster = Options { cluster: true, ..chosen("set") };
-    assert!(
-        command(&default_suite(&cluster, b"VXK")[0]).contains("key:{tag}:__rand_int__\r\n")
-    );
+    assert!(command(&default_suite(&cluster, b"VXK")[0]).contains("key:{tag}:__rand_int__\r\n"));
     let mset = default_suite(&chosen("mset"), b"VXK");
     assert!(command(&mset[0]).starts_with("*21\r\n$4\r\nMSET\r\n"));
     let xadd = default_suite(&chosen("xadd"), b"VXK");

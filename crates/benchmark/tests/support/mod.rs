@@ -81,7 +81,7 @@ impl Redis {
             assert!(Instant::now() < deadline, "redis-server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
-        while self.ask(&["PING"]) == "" {}
+        while self.ask(&["PING"]).is_empty() {}
     }
 }
 

@@ -118,7 +118,8 @@ pub(super) fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let expiry = match ttl {
         0 => None,
         ttl if options.absolute => Some(ttl),
-        ttl => Some(ttl.saturating_add(now_ms)),
+        // Redis: a sum past the end of time wraps, and so is over already.
+        ttl => Some(ttl.wrapping_add(now_ms)),
     };
     if expiry.is_some_and(|at_ms| at_ms <= now_ms) {
         if removed {

@@ -1,6 +1,7 @@
 //! Pushing to and popping from the ends of one list. Hot path: nothing is allocated but what the list stores.
 
-use super::{bulk_elem, count_more, pop_many, popped, push_event};
+use super::{count_more, pop_many, popped, push_event};
+use crate::collections::write_elem;
 use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult};
 use crate::options;
@@ -82,7 +83,7 @@ fn pop(ctx: &mut Ctx<'_>, args: Args<'_>, end: End) -> CmdResult {
         return Ok(());
     };
     let out = &mut *ctx.out;
-    list.pop(end, limits, |elem| bulk_elem(out, elem));
+    list.pop(end, limits, |elem| write_elem(out, elem));
     let is_empty = list.is_empty();
     popped(ctx, key, end, 1, is_empty);
     Ok(())

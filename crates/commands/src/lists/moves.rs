@@ -1,6 +1,7 @@
 //! Taking an element from an end of one list to an end of another, or of the same one.
 
-use super::{bulk_elem, end_of, pop_event, push_event, remove_empty};
+use super::{end_of, pop_event, push_event, remove_empty};
+use crate::collections::write_elem;
 use crate::ctx::{Block, Ctx, TimeoutReply};
 use crate::error::{CmdResult, WRONG_TYPE};
 use crate::options;
@@ -86,7 +87,7 @@ fn shift(ctx: &mut Ctx<'_>, args: Args<'_>, from: End, to: End) -> Result<bool, 
         ctx.db.signal(destination);
     }
     ctx.db.notify(NotifyClass::LIST, push_event(to), destination);
-    bulk_elem(ctx.out, Elem::Bytes(&value));
+    write_elem(ctx.out, Elem::Bytes(&value));
     ctx.db.changed(NotifyClass::LIST, pop_event(from), source);
     if is_empty {
         remove_empty(ctx, source);

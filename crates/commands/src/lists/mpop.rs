@@ -1,6 +1,7 @@
 //! Popping from the first of several keys that is there; the blocking ones wait when none is.
 
-use super::{bulk_elem, end_of, pop_many, popped};
+use super::{end_of, pop_many, popped};
+use crate::collections::write_elem;
 use crate::ctx::{Block, Ctx, TimeoutReply};
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{self, is_word};
@@ -28,7 +29,7 @@ fn pop_or_wait(ctx: &mut Ctx<'_>, args: Args<'_>, end: End) -> CmdResult {
         ctx.out.array(2);
         ctx.out.bulk(key);
         let out = &mut *ctx.out;
-        list.pop(end, limits, |elem| bulk_elem(out, elem));
+        list.pop(end, limits, |elem| write_elem(out, elem));
         let is_empty = list.is_empty();
         popped(ctx, key, end, 1, is_empty);
         return Ok(());

@@ -1,6 +1,6 @@
 //! Looking at a list.
 
-use super::bulk_elem;
+use crate::collections::write_elem;
 use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{self, clip, is_word};
@@ -23,7 +23,7 @@ pub(super) fn lindex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     };
     let index = options::int(args.at(2))?;
     match from_end(index, list.len()).and_then(|index| list.get(index)) {
-        Some(elem) => bulk_elem(ctx.out, elem),
+        Some(elem) => write_elem(ctx.out, elem),
         None => ctx.out.null(),
     }
     Ok(())
@@ -52,7 +52,7 @@ pub(super) fn lrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let count = last - first + 1;
     ctx.out.array(count);
     let out = &mut *ctx.out;
-    list.range(first, count).for_each(|elem| bulk_elem(out, elem));
+    list.range(first, count).for_each(|elem| write_elem(out, elem));
     Ok(())
 }
 

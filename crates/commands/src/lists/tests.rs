@@ -49,6 +49,11 @@ fn all_commands_as_redis() {
         LSET l 100 x
         LSET l -100 x
         LSET l x x
+        7.2 RPUSH low a b c
+        7.2 LSET low 4294967296 zero
+        7.2 LSET low 9223372036854775807 last
+        7.2 LSET low 2147483648 nowhere
+        7.2 LRANGE low 0 -1
         LSET nokey 0 x
         LSET nokey x x
         LINSERT l BEFORE 2 before2
@@ -112,7 +117,7 @@ fn all_commands_as_redis() {
         LPOS p a maxlen 4 count 0
         LPOS p a maxlen 4 count 0 rank -1
         LPOS p a rank 0
-        LPOS p a rank -9223372036854775808
+        7.2 LPOS p a rank -9223372036854775808
         LPOS p a rank x
         LPOS p a count -1
         LPOS p a count x
@@ -175,7 +180,7 @@ fn all_commands_as_redis() {
         BLMPOP 0 2 nokey q LEFT COUNT 1
         BLPOP q x
         BLPOP q -1
-        BLPOP q 1e30
+        7.2 BLPOP q 1e30
         BRPOP q
         BLMOVE q r left right 0
         BLMOVE r q left right x
@@ -192,10 +197,33 @@ fn wrong_types_as_redis() {
     let mut lines = String::from("!ZADD z 1 a\n!RPUSH l a\n");
     for key in ["z"] {
         for line in [
-            "LPUSH @ a", "RPUSHX @ a", "LPOP @", "RPOP @ 1", "LLEN @", "LINDEX @ 0", "LINDEX @ x", "LRANGE @ 0 -1", "LRANGE @ x 1",
-            "LPOS @ a", "LPOS @ a rank 0", "LSET @ 0 a", "LSET @ x a", "LINSERT @ before a b", "LREM @ 0 a", "LTRIM @ 0 0",
-            "LMOVE @ l left left", "LMOVE l @ left left", "LMOVE nokey @ left left", "RPOPLPUSH l @", "LMPOP 1 @ LEFT",
-            "LMPOP 2 nokey @ LEFT", "LMPOP 2 l @ LEFT", "BLPOP nokey @ 0", "BLMOVE @ l left left 0", "BRPOPLPUSH @ l 0", "BLMPOP 0 1 @ LEFT",
+            "LPUSH @ a",
+            "RPUSHX @ a",
+            "LPOP @",
+            "RPOP @ 1",
+            "LLEN @",
+            "LINDEX @ 0",
+            "LINDEX @ x",
+            "LRANGE @ 0 -1",
+            "LRANGE @ x 1",
+            "LPOS @ a",
+            "LPOS @ a rank 0",
+            "LSET @ 0 a",
+            "LSET @ x a",
+            "LINSERT @ before a b",
+            "LREM @ 0 a",
+            "LTRIM @ 0 0",
+            "LMOVE @ l left left",
+            "LMOVE l @ left left",
+            "LMOVE nokey @ left left",
+            "RPOPLPUSH l @",
+            "LMPOP 1 @ LEFT",
+            "LMPOP 2 nokey @ LEFT",
+            "LMPOP 2 l @ LEFT",
+            "BLPOP nokey @ 0",
+            "BLMOVE @ l left left 0",
+            "BRPOPLPUSH @ l 0",
+            "BLMPOP 0 1 @ LEFT",
         ] {
             writeln!(lines, "{}", line.replace('@', key)).unwrap();
         }
@@ -247,10 +275,19 @@ fn long_lists_as_redis() {
             14 => format!("LINDEX l {index}"),
             15 => "RPOPLPUSH l m".into(),
             16 => "LMOVE l l LEFT RIGHT".into(),
-            _ => if round % 200 == 0 { "LTRIM l 30 -30".into() } else { "LLEN l".into() },
+            _ => {
+                if round % 200 == 0 {
+                    "LTRIM l 30 -30".into()
+                } else {
+                    "LLEN l".into()
+                }
+            }
         };
         lines.push_str(&line);
         lines.push('\n');
+        if round % 25 == 0 {
+            lines.push_str("7.2 OBJECT ENCODING l\n7.2 OBJECT ENCODING m\n");
+        }
     }
     lines.push_str("LRANGE l 0 -1\nLRANGE m 0 -1\n");
     let mut bench = Bench::new();

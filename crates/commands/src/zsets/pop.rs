@@ -1,6 +1,7 @@
 //! Taking the lowest or highest members; the blocking commands wait when there is none.
 
-use super::{bulk_member, len_of, removed};
+use super::{len_of, removed};
+use crate::collections::write_elem;
 use crate::ctx::{Block, Ctx, TimeoutReply};
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::lists::{key_range, pop_count};
@@ -86,7 +87,7 @@ impl Extreme {
             if nested {
                 out.array(2);
             }
-            bulk_member(out, member);
+            write_elem(out, member);
             out.double(score);
         }
         if count < len {

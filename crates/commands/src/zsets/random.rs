@@ -1,13 +1,13 @@
 //! ZRANDMEMBER.
 
-use super::{bulk_member, len_of, members_header, write_member};
+use super::{len_of, members_header, write_member};
+use crate::collections::{RandomCount, draw_in_batches, write_elem};
 use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
-use crate::options::{self, is_word};
-
+use crate::options::is_word;
 use keyspace::ZSet;
 use rdb::listpack::Elem;
-use resp::Args;
+use resp::{Args, Reply};
 use std::collections::HashSet;
 
 /// ZRANDMEMBER key [count [WITHSCORES]]
@@ -16,7 +16,7 @@ pub(super) fn zrandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         return draw_many(ctx, args);
     }
     match ctx.db.read_zset(args.at(1))?.and_then(|zset| zset.random(&mut fastrand::Rng::new())) {
-        Some((member, _)) => bulk_member(ctx.out, member),
+        Some((member, _)) => write_elem(ctx.out, member),
         None => ctx.out.null(),
     }
     Ok(())
@@ -24,68 +24,63 @@ pub(super) fn zrandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
 
 /// As many members as are asked for.
 pub(super) fn cost(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
-    match args.get(2).and_then(resp::num::parse_i64) {
-        Some(count @ 0..) => usize::try_from(count).unwrap_or(usize::MAX).min(len_of(ctx, args.at(1))),
-        Some(count) => usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX),
-        None => 0,
-    }
+    let len = len_of(ctx, args.at(1));
+    args.get(2).and_then(|count| RandomCount::parse(count).ok()).map_or(0, |count| count.of(len))
 }
 
 fn draw_many(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
-    const COUNT_RANGE: CmdError =
-        CmdError::new("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
-    const PAIRS_RANGE: CmdError = CmdError::new("ERR value is out of range");
-    /// Repeats beyond that would only exhaust the memory.
-    const REPEATS_MAX: usize = 1 << 28;
-    let count = options::int(args.at(2))?;
-    if count == i64::MIN {
-        return Err(COUNT_RANGE);
-    }
+    let count = RandomCount::parse(args.at(2))?;
     let with_scores = match args.get(3) {
         None => false,
         Some(option) if args.len() == 4 && is_word(option, "withscores") => true,
         Some(_) => return Err(SYNTAX),
     };
-    if with_scores && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
-        return Err(PAIRS_RANGE);
+    if with_scores {
+        count.check_pairs()?;
     }
-    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     let Some(zset) = ctx.db.read_zset(args.at(1))? else {
         ctx.out.empty_array();
         return Ok(());
     };
-    let repeats = count < 0 || count == 1;
-    if repeats && wanted > REPEATS_MAX {
-        return Err(PAIRS_RANGE);
-    }
-    let drawn = if repeats { wanted } else { wanted.min(zset.len()) };
-    members_header(ctx.out, drawn, with_scores);
-    let out = &mut *ctx.out;
-    let visit = |(member, score): (Elem<'_>, f64)| write_member(out, member, score, with_scores);
+    let drawn = count.of(zset.len());
     let mut random = fastrand::Rng::new();
-    if repeats {
-        draw_with_repeats(zset, drawn, &mut random, visit);
-    } else {
-        draw_distinct(zset, drawn, &mut random, visit);
+    match count {
+        RandomCount::Repeats(_) => draw_with_repeats(zset, drawn, &mut random, ctx.out, with_scores),
+        RandomCount::Distinct(_) => {
+            members_header(ctx.out, drawn, with_scores);
+            draw_distinct(zset, drawn, &mut random, |(member, score)| {
+                write_member(ctx.out, member, score, with_scores);
+            });
+            Ok(())
+        }
     }
-    Ok(())
 }
 
-/// Members drawn each from all, in random order. A listpack is walked once a thousand of them.
-fn draw_with_repeats(zset: &ZSet, count: usize, random: &mut fastrand::Rng, mut visit: impl FnMut((Elem<'_>, f64))) {
-    const BATCH: usize = 1000;
-    let Some(pack) = zset.as_listpack().filter(|_| count > 1) else {
-        (0..count).filter_map(|_| zset.random(random)).for_each(visit);
-        return;
-    };
-    let mut left = count;
-    while left > 0 {
-        let batch = left.min(BATCH);
-        pack.random_with_repeats(2, batch, &mut |below| random.usize(..below), &mut |member, score| {
-            visit((member, score_of(score)));
-        });
-        left -= batch;
+/// Members drawn each from all, in random order. A listpack is walked once a batch.
+fn draw_with_repeats(
+    zset: &ZSet,
+    count: usize,
+    random: &mut fastrand::Rng,
+    out: &mut Reply,
+    with_scores: bool,
+) -> CmdResult {
+    /// A longer reply would only exhaust the memory.
+    const REPEATS_MAX: usize = 1 << 28;
+    if count > REPEATS_MAX {
+        return Err(CmdError::new("ERR value is out of range"));
     }
+    members_header(out, count, with_scores);
+    draw_in_batches(out, count, |out, batch| match zset.as_listpack() {
+        Some(pack) => {
+            let mut visit = |member: Elem<'_>, score: Elem<'_>| write_member(out, member, score_of(score), with_scores);
+            pack.random_with_repeats(2, batch, &mut |below| random.usize(..below), &mut visit);
+        }
+        None => {
+            for (member, score) in (0..batch).filter_map(|_| zset.random(random)) {
+                write_member(out, member, score, with_scores);
+            }
+        }
+    })
 }
 
 /// The score that a listpack's element stands for.

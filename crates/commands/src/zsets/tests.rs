@@ -51,7 +51,10 @@ const LINES: &str = r#"
     ZADD z -0 zero
     ZSCORE z zero
     ZADD z 0 zero
-    ZADD z 3.3 p 0.1 q 1e22 r 1.7976931348623157e308 s 123456789012345680 t 5e-324 u
+    ZADD odd 3.3 p 0.1 q 1e22 r 1.7976931348623157e308 s 123456789012345680 t 5e-324 u
+    7.2 ZRANGE odd 0 -1 withscores
+    7.2 ~ZSCAN odd 0
+    ZADD z 3.25 p 0.125 q 1e22 r
     ZRANGE z 0 -1 withscores
     ZINCRBY z 1.5 a
     ZINCRBY z x a
@@ -67,15 +70,15 @@ const LINES: &str = r#"
     ZCARD z
     ZCARD nokey
     ZRANK z a
-    ZRANK z a withscore
-    ZRANK z a withscores
+    7.2 ZRANK z a withscore
+    7.2 ZRANK z a withscores
     ZRANK z a withscore x
     ZRANK z missing
-    ZRANK z missing withscore
+    7.2 ZRANK z missing withscore
     ZRANK nokey a
-    ZRANK nokey a withscore
+    7.2 ZRANK nokey a withscore
     ZREVRANK z a
-    ZREVRANK z a WITHSCORE
+    7.2 ZREVRANK z a WITHSCORE
     ZREVRANK z a b c d
     ZCOUNT z -inf +inf
     ZCOUNT z 1 3
@@ -299,8 +302,8 @@ const LINES: &str = r#"
     ZADD f1 0.1 x 1e17 y
     ZADD f2 0.2 x 1 y 5 q
     ZADD f3 0.3 x -1e17 y 6 q 7 r
-    ZUNION 3 f3 f2 f1 withscores
-    ZINTER 3 f3 f1 f2 withscores
+    7.2 ZUNION 3 f3 f2 f1 withscores
+    7.2 ZINTER 3 f3 f1 f2 withscores
     ZADD one 5 only
     ZRANDMEMBER one
     ZRANDMEMBER one 1
@@ -323,7 +326,7 @@ const LINES: &str = r#"
     ZRANDMEMBER b 100 withscores
     ZSCAN one 0
     ~ZSCAN b 0
-    ~ZSCAN f1 0
+    7.2 ~ZSCAN f1 0
     ~ZSCAN i1 0
     ~ZSCAN b 0 match "[xy]"
     ZSCAN b 0 match nothing*
@@ -368,12 +371,49 @@ fn all_commands_on_the_big_form_as_redis() {
 fn wrong_types_as_redis() {
     let mut lines = String::from("!RPUSH l a\n!ZADD z 1 a\n!SADD s a\n");
     for line in [
-        "ZADD l 1 a", "ZADD l x a", "ZADD l xx 1 a", "ZINCRBY l 1 a", "ZCARD l", "ZSCORE l a", "ZMSCORE l a", "ZRANK l a", "ZREVRANK l a withscore",
-        "ZCOUNT l 1 2", "ZCOUNT l x 2", "ZLEXCOUNT l - +", "ZRANGE l 0 -1", "ZRANGE l x -1", "ZREVRANGE l 0 -1", "ZRANGEBYSCORE l 1 2",
-        "ZRANGEBYLEX l - +", "ZRANGESTORE d l 0 -1", "ZREM l a", "ZREMRANGEBYRANK l 0 1", "ZREMRANGEBYSCORE l 0 1", "ZREMRANGEBYLEX l - +",
-        "ZPOPMIN l", "ZPOPMAX l 0", "ZMPOP 1 l MIN", "ZMPOP 2 nokey l MIN", "BZPOPMIN nokey l 0", "BZMPOP 0 1 l MAX", "ZUNION 2 z l", "ZUNION 2 z l foo",
-        "ZINTER 2 nokey l", "ZDIFF 2 z l", "ZINTERCARD 2 z l", "ZUNIONSTORE d 2 l z", "ZRANDMEMBER l", "ZRANDMEMBER l 2", "ZSCAN l 0", "ZSCAN l x",
-        "ZADD s 1 a", "ZRANGE s 0 -1", "ZUNION 2 s z withscores", "ZUNIONSTORE l 1 z", "ZRANGE l 0 -1 withscores",
+        "ZADD l 1 a",
+        "ZADD l x a",
+        "ZADD l xx 1 a",
+        "ZINCRBY l 1 a",
+        "ZCARD l",
+        "ZSCORE l a",
+        "ZMSCORE l a",
+        "ZRANK l a",
+        "ZREVRANK l a",
+        "ZCOUNT l 1 2",
+        "ZCOUNT l x 2",
+        "ZLEXCOUNT l - +",
+        "ZRANGE l 0 -1",
+        "ZRANGE l x -1",
+        "ZREVRANGE l 0 -1",
+        "ZRANGEBYSCORE l 1 2",
+        "ZRANGEBYLEX l - +",
+        "ZRANGESTORE d l 0 -1",
+        "ZREM l a",
+        "ZREMRANGEBYRANK l 0 1",
+        "ZREMRANGEBYSCORE l 0 1",
+        "ZREMRANGEBYLEX l - +",
+        "ZPOPMIN l",
+        "ZPOPMAX l 0",
+        "ZMPOP 1 l MIN",
+        "ZMPOP 2 nokey l MIN",
+        "BZPOPMIN nokey l 0",
+        "BZMPOP 0 1 l MAX",
+        "ZUNION 2 z l",
+        "ZUNION 2 z l foo",
+        "ZINTER 2 nokey l",
+        "ZDIFF 2 z l",
+        "ZINTERCARD 2 z l",
+        "ZUNIONSTORE d 2 l z",
+        "ZRANDMEMBER l",
+        "ZRANDMEMBER l 2",
+        "ZSCAN l 0",
+        "ZSCAN l x",
+        "ZADD s 1 a",
+        "ZRANGE s 0 -1",
+        "ZUNION 2 s z withscores",
+        "ZUNIONSTORE l 1 z",
+        "ZRANGE l 0 -1 withscores",
     ] {
         writeln!(lines, "{line}").unwrap();
     }
@@ -390,8 +430,8 @@ fn random_changes_as_redis() {
         let member = if random.bool() { random.u32(..60).to_string() } else { format!("m{}", random.u32(..60)) };
         let score = match random.u8(..3) {
             0 => random.i32(-10..10).to_string(),
-            1 => format!("{:.2}", random.f64() * 20.0 - 10.0),
-            _ => (random.f64() * 1e20).to_string(),
+            1 => (f64::from(random.i16(..)) / 8.0).to_string(),
+            _ => random.i64(-(1 << 30)..1 << 30).to_string(),
         };
         let rank = random.i32(-70..70);
         let line = match random.u8(..20) {
@@ -404,15 +444,24 @@ fn random_changes_as_redis() {
             11 => format!("ZRANGEBYSCORE {key} ({score} +inf WITHSCORES LIMIT 2 10"),
             12 => format!("ZREVRANGEBYSCORE {key} {score} -inf LIMIT 0 10"),
             13 => format!("ZCOUNT {key} {score} 1e19"),
-            14 => format!("ZREVRANK {key} {member} WITHSCORE"),
+            14 => format!("7.2 ZREVRANK {key} {member} WITHSCORE"),
             15 => format!("ZREMRANGEBYRANK {key} {rank} {rank}"),
-            16 => "ZUNION 2 z y WITHSCORES WEIGHTS 2 0.1".into(),
+            16 => "ZUNION 2 z y WITHSCORES WEIGHTS 2 0.25".into(),
             17 => "ZINTERSTORE w 2 z y AGGREGATE MAX".into(),
             18 => format!("ZDIFF 2 {key} w WITHSCORES"),
-            _ => if round % 50 == 0 { format!("ZPOPMAX {key} 30") } else { format!("ZSCORE {key} {member}") },
+            _ => {
+                if round % 50 == 0 {
+                    format!("ZPOPMAX {key} 30")
+                } else {
+                    format!("ZSCORE {key} {member}")
+                }
+            }
         };
         lines.push_str(&line);
         lines.push('\n');
+        if round % 25 == 0 {
+            lines.push_str("OBJECT ENCODING z\nOBJECT ENCODING w\n");
+        }
     }
     lines.push_str("ZRANGE z 0 -1 WITHSCORES\nZRANGE y 0 -1 WITHSCORES\nZRANGE w 0 -1 WITHSCORES\n");
     let mut bench = Bench::new();

@@ -409,7 +409,8 @@ impl ZSet {
         }
     }
 
-    fn make_big(&mut self) {
+    /// Gives up the compact form (SORT does, in Redis).
+    pub fn make_big(&mut self) {
         let Form::Pack(pack) = self.form() else { return };
         let mut big = Box::new(Big::new());
         for (member, score) in pack.pairs() {

@@ -199,6 +199,7 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
         run_planned(worker, session, &planned, args);
         ran += 1;
         if worker.events.has_work() {
+            worker.serve_held();
             break;
         }
     }
@@ -285,6 +286,6 @@ impl Worker {
     pub(crate) fn note_slow(&mut self, session: &Session, id: CommandId, args: Args<'_>, took: u64) {
         let microseconds = ticks::to_microseconds(took);
         let spec = table::spec(id);
-        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, args, microseconds);
+        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, crate::slowlog::Kept::Whole(args), microseconds);
     }
 }

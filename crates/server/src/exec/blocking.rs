@@ -9,25 +9,16 @@ use crate::session::{Blocked, Session, State};
 use crate::ticks;
 use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
-use commands::table::{self, CommandId};
+use commands::table::CommandId;
 use commands::{Block, Ctx};
 use keyspace::lock::Wake;
 use keyspace::waiters::Waiter;
-use keyspace::{DbIndex, DbView};
+use keyspace::{DbIndex, DbView, ValueRef};
 use net::{ConnId, Conns};
 use resp::{Args, Proto, Reply};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What serving one waiter came to.
-enum Served {
-    /// It got its reply.
-    Yes,
-    /// Its command found nothing it could take: it goes on waiting.
-    No,
-    /// One of its slots is busy.
-    Busy(keyspace::Slot),
-}
 
 impl Worker {
     /// Hangs a client in the queues of the keys it waits for; their slots are held.
@@ -56,13 +47,31 @@ impl Worker {
             Some(Blocked { waiter, keys, timeout_reply: block.timeout_reply, deadline_ms: block.deadline_ms });
     }
 
+    /// Serves those who wait for keys that a command has just made, as far as the command's own locks and those that are
+    /// free now allow: nobody can take the elements in between. What is left over goes to [`Worker::serve_ready`].
+    #[cold]
+    pub(crate) fn serve_held(&mut self) {
+        // Serving may make further keys (BLMOVE): those come after the ones that the command made, as in Redis.
+        let mut queue: VecDeque<_> = self.events.ready.drain(..).collect();
+        while let Some((db, key)) = queue.pop_front() {
+            let slot = self.locks.keyspace().slot(&key);
+            if !self.ready.is_empty() || !self.locks.holds(slot) || self.serve_waiters(db, &key).is_err() {
+                self.ready.push_back((db, key));
+            }
+            queue.extend(self.events.ready.drain(..));
+        }
+    }
+
     /// Serves those who wait for keys that appeared. Holds no lock before and after.
     pub(crate) fn serve_ready(&mut self) {
         let entered = self.locks.enter_if_outside();
         while let Some((db, key)) = self.ready.pop_front() {
-            if !self.serve_key(db, &key) {
+            if let Err(busy) = self.serve_key(db, &key) {
                 self.ready.push_front((db, key));
-                break;
+                if self.locks.park(busy, Wake::Worker { worker: self.index, token: READY_TOKEN }) {
+                    break;
+                }
+                continue;
             }
             self.publish_notifications();
             self.ready.extend(self.events.ready.drain(..));
@@ -72,62 +81,50 @@ impl Worker {
         }
     }
 
-    /// Serves the waiters of one key. False: a slot is busy, we are parked on it.
-    fn serve_key(&mut self, db: DbIndex, key: &[u8]) -> bool {
+    /// Serves the waiters of one key, taking its lock. Err: this slot is busy.
+    fn serve_key(&mut self, db: DbIndex, key: &[u8]) -> Result<(), keyspace::Slot> {
         let slot = self.locks.keyspace().slot(key);
-        while !self.locks.try_lock(slot) {
-            if self.park_ready(slot) {
-                return false;
-            }
+        if !self.locks.try_lock(slot) {
+            return Err(slot);
         }
+        let served = self.serve_waiters(db, key);
+        self.locks.unlock_all();
+        served
+    }
+
+    /// Serves the waiters of one key whose slot is held. Further slots that they need are tried for, and kept.
+    /// Err: this slot is busy, so the waiter that needs it and those behind it were left to wait.
+    fn serve_waiters(&mut self, db: DbIndex, key: &[u8]) -> Result<(), keyspace::Slot> {
         let (now_ms, clock) = (self.now_ms, self.clock);
         let waiters = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).waiters_of(key);
         for waiter in waiters {
+            let spec = self.routes[waiter.command as usize].spec;
+            let mut view = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock);
             // Left to wait as soon as the key is gone again.
-            let exists = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock).exists(key);
-            if !exists {
+            if !view.exists(key) {
                 break;
             }
+            // Redis: a key of another type than the one waited for wakes nobody.
+            if !view.get(key).is_some_and(|value| is_waited_for(spec.id, value)) {
+                continue;
+            }
+            if let Ok(slots) = super::single::slots_of(self, spec, waiter.args.as_args()) {
+                self.locks.try_lock_all(&slots)?;
+            }
+            // Whoever serves a waiter holds all its slots, so a claim that fails means that it is being ended for good.
             if !waiter.claim() {
                 continue;
             }
-            match self.serve_waiter(&waiter) {
-                Served::Yes => waiter.finish(),
-                Served::No => waiter.release(),
-                Served::Busy(busy) => {
-                    waiter.release();
-                    self.locks.unlock_all();
-                    if self.park_ready(busy) {
-                        return false;
-                    }
-                    return self.serve_key(db, key);
-                }
-            }
-            if !self.locks.holds(slot) && !self.locks.try_lock(slot) {
-                return self.serve_key(db, key);
-            }
+            if self.serve_waiter(&waiter) { waiter.finish() } else { waiter.release() }
         }
-        self.locks.unlock_all();
-        true
+        Ok(())
     }
 
-    fn park_ready(&self, slot: keyspace::Slot) -> bool {
-        self.locks.park(slot, Wake::Worker { worker: self.index, token: READY_TOKEN })
-    }
-
-    /// Runs a waiting command for its client.
-    fn serve_waiter(&mut self, waiter: &Arc<Waiter>) -> Served {
+    /// Runs a waiting command for its client, its slots being held. False: it found nothing it could take.
+    fn serve_waiter(&mut self, waiter: &Arc<Waiter>) -> bool {
         let route = self.routes[waiter.command as usize];
         let args = waiter.args.as_args();
-        let Ok(slots) = super::single::slots_of(self, route.spec, args) else { return Served::No };
-        if !slots.iter().all(|slot| self.locks.holds(*slot)) {
-            // More slots than the ready key's: all of them anew, in order.
-            self.locks.unlock_all();
-            if let Err(busy) = self.locks.try_lock_all(&slots) {
-                return Served::Busy(busy);
-            }
-        }
-        let Some(handler) = route.handler else { return Served::No };
+        let Some(handler) = route.handler else { return false };
         let started = ticks::now();
         let mut reply = Reply::with_buffer(Vec::new(), if waiter.resp3 { Proto::Resp3 } else { Proto::Resp2 });
         let (result, block) = {
@@ -137,7 +134,7 @@ impl Worker {
             (result, ctx.block.take())
         };
         match result {
-            Ok(()) if block.is_some() => return Served::No,
+            Ok(()) if block.is_some() => return false,
             Ok(()) => {}
             Err(error) => {
                 reply.clear();
@@ -149,7 +146,7 @@ impl Worker {
         let conn = ConnId::from_u64(waiter.token);
         let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks };
         self.shared.post(waiter.worker, message);
-        Served::Yes
+        true
     }
 
     /// A client of this worker was served: it gets its reply and goes on.
@@ -165,10 +162,9 @@ impl Worker {
             self.stats.note_call(id, ticks, self.ticks_rate);
             self.forget_waiter(&blocked);
         }
-        self.stats.bytes_out.add(reply.len() as u64);
         let silent = session_is_silent(session);
         if !silent {
-            conns.write(conn, &reply);
+            conns.write_owned(conn, reply);
         }
         conns.resume(conn);
     }
@@ -203,19 +199,30 @@ impl Worker {
     pub(crate) fn abandon_block(&mut self, session: &mut Session) {
         let Some(blocked) = session.extra.as_mut().and_then(|extra| extra.blocked.take()) else { return };
         self.stats.blocked.set(self.stats.blocked.get().saturating_sub(1));
-        if blocked.waiter.claim() {
-            self.forget_waiter(&blocked);
-        }
+        blocked.waiter.finish();
+        self.forget_waiter(&blocked);
     }
 
     /// Ends a client's wait with its timeout reply (`None`) or an error text. False: it is being served.
     pub(crate) fn end_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, error: Option<&str>) -> bool {
         let Some(session) = conns.state_mut(conn) else { return false };
         let Some(blocked) = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()) else { return false };
-        if !blocked.waiter.claim() {
+        let waiter = blocked.waiter.clone();
+        if !waiter.claim() {
             return false;
         }
-        let Some(blocked) = self.unblock(conn, session) else { return false };
+        self.end_claimed_wait(conns, conn, &waiter, error);
+        true
+    }
+
+    /// As [`Worker::end_wait`] for a waiter that the caller has claimed.
+    pub(crate) fn end_claimed_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: &Arc<Waiter>, error: Option<&str>) {
+        let Some(session) = conns.state_mut(conn) else { return };
+        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter.id);
+        if !is_its {
+            return;
+        }
+        let Some(blocked) = self.unblock(conn, session) else { return };
         let mut reply = Reply::with_buffer(Vec::new(), session.proto);
         match error {
             Some(text) => {
@@ -228,15 +235,29 @@ impl Worker {
         let silent = session_is_silent(session);
         self.forget_waiter(&blocked);
         self.later.push(Later::Resume(conn, if silent { Vec::new() } else { reply.take() }));
-        true
     }
 
     /// Ends the waits whose time is over. Returns when the next one is due.
     pub(crate) fn fire_timers(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Option<Duration> {
         while let Some(conn) = self.timers.pop_due(now) {
-            self.end_wait(conns, conn, None);
+            let is_over = self.end_wait(conns, conn, None);
+            let waits_on = conns.state(conn).is_some_and(|session| session.state.has(State::BLOCKED));
+            if !is_over && waits_on {
+                // It is just being served, which may come to nothing: then its time is over all the same.
+                self.timers.set(conn, now + Duration::from_millis(1));
+            }
         }
         self.timers.next_in(now)
+    }
+}
+
+/// Whether a blocked command waits for values of this type.
+fn is_waited_for(id: CommandId, value: ValueRef<'_>) -> bool {
+    use CommandId as C;
+    match id {
+        C::Blpop | C::Brpop | C::Blmove | C::Brpoplpush | C::Blmpop => matches!(value, ValueRef::List(_)),
+        C::Bzpopmin | C::Bzpopmax | C::Bzmpop => matches!(value, ValueRef::ZSet(_)),
+        _ => true,
     }
 }
 
@@ -248,9 +269,4 @@ fn session_is_silent(session: &mut Session) -> bool {
 
 fn table_id(index: u16) -> CommandId {
     super::route::routes()[index as usize].spec.id
-}
-
-/// The row of a blocked command, for CLIENT LIST and the like.
-pub(crate) fn command_of(blocked: &Blocked) -> &'static table::CommandSpec {
-    super::route::routes()[blocked.waiter.command as usize].spec
 }

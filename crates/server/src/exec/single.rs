@@ -4,10 +4,11 @@
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in [`crate::session_commands`].
 
-use super::{Step, route, whole};
+use super::{Step, route, transaction};
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Session, State};
 use crate::session_commands;
+use crate::slowlog::{Kept, kept_arguments};
 use crate::ticks;
 use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
@@ -33,16 +34,17 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         Ok(Prepared::Queued) => Step::Done,
         Ok(Prepared::Wait(step)) => step,
         Err(error) => {
+            let error = transaction::refused(worker, session, args, error);
             worker.reply.error(error.0.as_bytes());
             worker.stats.errors.add(1);
             worker.shared.note_error(&error.0);
-            if let Some(multi) = session.multi_mut() {
-                multi.aborted = true;
-            }
             Step::Done
         }
     };
     finish_reply_mode(worker, session, before, step);
+    if matches!(step, Step::Done | Step::Close | Step::CloseNow) {
+        worker.drop_client_lines(id);
+    }
     step
 }
 
@@ -71,6 +73,10 @@ enum Prepared {
 fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
     let spec = resolve(worker, args)?;
     let flags = spec.flags;
+    if session.state.has(State::UNAUTHENTICATED) && worker.config.requirepass.is_empty() {
+        // The password was taken away since the client connected.
+        session.state.remove(State::UNAUTHENTICATED);
+    }
     if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
@@ -85,7 +91,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
             )),
         ));
     }
-    if flags.contains(Flags::DENYOOM) && !worker.has_memory() {
+    if needs_memory(session, spec) && !worker.has_memory() {
         return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
     if session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id) {
@@ -104,6 +110,19 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         return Ok(Prepared::Wait(step));
     }
     Ok(Prepared::Run(spec))
+}
+
+/// Whether a command is refused when memory is out. Queued commands are, whatever they do, since the queue takes memory;
+/// EXEC is when it is to run one that is.
+fn needs_memory(session: &Session, spec: &CommandSpec) -> bool {
+    let denies = |spec: &CommandSpec| spec.flags.contains(Flags::DENYOOM);
+    if !session.state.has(State::IN_MULTI) {
+        return denies(spec);
+    }
+    match spec.id {
+        CommandId::Exec => transaction::queues(session, denies),
+        id => !runs_inside_multi(id) || denies(spec),
+    }
 }
 
 fn reject(worker: &Worker, spec: &CommandSpec, error: CmdError) -> CmdError {
@@ -147,7 +166,6 @@ fn runs_inside_multi(id: CommandId) -> bool {
 
 /// Runs a command that passed all checks.
 fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Step {
-    worker.feed_monitors(session, spec, args);
     session.last_command = Some(spec.id);
     let before = worker.reply.len();
     let result = if worker.routes[spec.id.index()].handler.is_some() {
@@ -159,6 +177,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         worker.answer_error(before, spec.id, &error);
         Step::Done
     });
+    if !matches!(step, Step::Busy(_) | Step::Retry | Step::Again) {
+        worker.feed_monitors(session, spec, args);
+    }
     match step {
         Step::Done | Step::Close | Step::CloseNow => {
             worker.note_call(session, spec.id, args);
@@ -192,18 +213,54 @@ pub(crate) fn slots_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> R
     Ok(slots)
 }
 
+/// How often the keys that SORT's patterns name are asked for anew before the command is put off.
+pub(crate) const EXTRA_KEY_ROUNDS: usize = 8;
+
+/// Whether a command looks at keys that its arguments do not name: SORT with BY or GET patterns.
+pub(crate) fn names_other_keys(id: CommandId, args: Args<'_>) -> bool {
+    matches!(id, CommandId::Sort | CommandId::SortRo) && commands::sort::names_other_keys(args)
+}
+
+/// The slots such a command needs, if some of them are not held. To be asked again after locks were given back, as the
+/// keys depend on the elements of the source.
+pub(crate) fn missing_slots(ctx: &mut Ctx<'_>, args: Args<'_>, named: &[Slot]) -> Option<Slots> {
+    let keyspace = ctx.db.locks.keyspace().clone();
+    let mut all: Slots = named.iter().copied().collect();
+    all.extend(commands::sort::extra_keys(ctx, args).iter().map(|key| keyspace.slot(key)));
+    all.sort_unstable();
+    all.dedup();
+    (!all.iter().all(|slot| ctx.db.locks.holds(*slot))).then_some(all)
+}
+
 fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
-    let slots = slots_of(worker, spec, args)?;
+    let mut slots = slots_of(worker, spec, args)?;
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
     }
     let route = worker.routes[spec.id.index()];
-    if let Some(cost) = route.cost {
+    // Without slots the arguments are too broken to tell the keys, so none may be looked at.
+    if let Some(cost) = route.cost
+        && !slots.is_empty()
+    {
         let cost = worker.with_ctx(session, false, |ctx| cost(ctx, args));
         if cost > INLINE_BUDGET {
             worker.locks.unlock_all();
             offload(worker, id, session, spec, args, &slots);
             return Ok(Step::Parked);
+        }
+    }
+    if names_other_keys(spec.id, args) {
+        for _ in 0..EXTRA_KEY_ROUNDS {
+            let Some(all) = worker.with_ctx(session, false, |ctx| missing_slots(ctx, args, &slots)) else { break };
+            worker.locks.unlock_all();
+            slots = all;
+            if let Err(busy) = worker.locks.try_lock_all(&slots) {
+                return Ok(Step::Busy(busy));
+            }
+        }
+        if worker.with_ctx(session, false, |ctx| missing_slots(ctx, args, &slots)).is_some() {
+            worker.locks.unlock_all();
+            return Ok(Step::Retry);
         }
     }
     let (result, block) = worker.call(session, spec.id, args, true);
@@ -212,6 +269,9 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
         worker.locks.unlock_all();
         worker.after_command();
         return Ok(Step::Parked);
+    }
+    if !worker.events.ready.is_empty() {
+        worker.serve_held();
     }
     worker.locks.unlock_all();
     result.map(|()| Step::Done)
@@ -223,6 +283,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         conn: id,
         id: spec.id,
         proto: session.proto,
+        shown: kept_arguments(args),
         work: Work::Command {
             args: args.to_owned_args(),
             db: session.db,
@@ -269,7 +330,6 @@ impl Worker {
             self.stats.commands[finished.id.index()].failed.add(1);
             self.shared.note_error(&error.0);
         }
-        self.stats.bytes_out.add(finished.reply.len() as u64);
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
         self.events.ready.extend(events.ready);
@@ -285,11 +345,10 @@ impl Worker {
             if finished.ticks >= self.slow_ticks {
                 let spec = table::spec(finished.id);
                 let microseconds = ticks::to_microseconds(finished.ticks);
-                let name = [spec.name.as_bytes()];
-                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Args::from_slices(&name), microseconds);
+                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Kept::Cut(finished.shown), microseconds);
             }
             if !silent {
-                conns.write(finished.conn, &finished.reply);
+                conns.write_owned(finished.conn, finished.reply);
             }
             conns.resume(finished.conn);
         }
@@ -311,12 +370,7 @@ impl Worker {
         let is_pausable = !matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause)
             && (!writes_only
                 || spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
-                || (spec.id == CommandId::Exec && crate::exec::transaction::writes(session)));
+                || (spec.id == CommandId::Exec && transaction::writes(session)));
         is_pausable.then_some(Step::Retry)
     }
-}
-
-/// Commands over the whole keyspace take their slots by themselves.
-pub(crate) fn is_whole(id: CommandId) -> bool {
-    whole::handles(id)
 }

@@ -4,11 +4,12 @@
 //! else. With a command over the whole keyspace in it, it runs behind the closed gate.
 
 use super::{Step, single, whole};
+use crate::client_list::Scope;
 use crate::session::{Multi, Session, State, Watch};
 use crate::session_commands;
 use crate::ticks;
 use crate::worker::Worker;
-use commands::table::{self, CommandId, Flags};
+use commands::table::{self, CommandId, CommandSpec, Flags};
 use commands::{CmdError, CmdResult};
 use keyspace::DbView;
 use net::ConnId;
@@ -18,9 +19,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether a session has queued commands that write (CLIENT PAUSE WRITE holds its EXEC back).
 pub(crate) fn writes(session: &Session) -> bool {
-    session.extra.as_ref().and_then(|extra| extra.multi.as_ref()).is_some_and(|multi| {
-        multi.queued.iter().any(|(id, _)| table::spec(*id).flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE)))
-    })
+    queues(session, |spec| spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE)))
+}
+
+/// Whether a session has queued a command of a kind.
+pub(crate) fn queues(session: &Session, is_such: impl Fn(&CommandSpec) -> bool) -> bool {
+    session.extra.as_ref().and_then(|extra| extra.multi.as_ref()).is_some_and(|multi| multi.queued.iter().any(|(id, _)| is_such(table::spec(*id))))
+}
+
+/// A command was refused before it could run or be queued. Inside MULTI that spoils the transaction; EXEC itself ends it.
+/// Returns the error to answer.
+pub(crate) fn refused(worker: &mut Worker, session: &mut Session, args: Args<'_>, error: CmdError) -> CmdError {
+    if let Some(multi) = session.multi_mut() {
+        multi.aborted = true;
+    }
+    let is_exec = args.get(0).and_then(|name| worker.lookup(name)).is_some_and(|spec| spec.id == CommandId::Exec);
+    if !is_exec {
+        return error;
+    }
+    if end_multi(session).is_some() {
+        worker.unwatch_all(session);
+    }
+    let why = error.0.strip_prefix("ERR ").unwrap_or(&error.0);
+    CmdError::text(format!("EXECABORT Transaction discarded because of: {why}"))
 }
 
 /// MULTI.
@@ -88,11 +109,16 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         worker.unwatch_all(session);
         return Err(CmdError::new("EXECABORT Transaction discarded because of previous errors."));
     }
-    let needs_clients = multi.queued.iter().any(|(id, _)| session_commands::needs_clients(*id));
-    if needs_clients && worker.client_lines.is_none() {
-        return Ok(session_commands::gather_clients(worker, id));
+    let scopes = multi.queued.iter().filter_map(|(id, args)| session_commands::client::scope_of(*id, args.as_args()));
+    // Several commands with different wants: all clients serve each of them.
+    if let Some(scope) = scopes.reduce(|first, second| if first == second { first } else { Scope::All })
+        && worker.client_lines(id).is_none()
+    {
+        worker.gather_clients(id, scope);
+        return Ok(Step::Again);
     }
-    let needs_all = multi.queued.iter().any(|(id, _)| whole::handles(*id));
+    let needs_all =
+        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
     let ran = if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran != Step::Done {
@@ -122,12 +148,19 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
         return Step::Busy(busy);
     }
     run_queue(worker, id, session, queued);
+    if !worker.events.ready.is_empty() {
+        worker.serve_held();
+    }
     worker.locks.unlock_all();
     Step::Done
 }
 
 fn exec_alone(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {
-    match worker.alone(|worker| run_queue(worker, id, session, queued)) {
+    let ran = worker.alone(|worker| {
+        run_queue(worker, id, session, queued);
+        worker.serve_held();
+    });
+    match ran {
         Some(()) => Step::Done,
         None => Step::Retry,
     }

@@ -60,7 +60,8 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
                 let count = options::int(value)?;
                 options.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(commands::error::SYNTAX)?;
             }
-            Some(value) if options::is_word(word, "match") => options.pattern = Some(value),
+            // Redis: a lone star matches everything, the empty key too, which the matcher would not say.
+            Some(value) if options::is_word(word, "match") => options.pattern = (value != b"*").then_some(value),
             Some(value) if options::is_word(word, "type") => options.kind = Some(value.to_ascii_lowercase()),
             _ => return Err(commands::error::SYNTAX),
         }
@@ -70,7 +71,7 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
 }
 
 fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
-    let cursor = args.get(1).and_then(resp::num::parse_u64).ok_or(CmdError::new("ERR invalid cursor"))?;
+    let cursor = commands::cursor(&args[1])?;
     let options = scan_options(args)?;
     let slots = worker.locks.keyspace().space().count();
     #[allow(clippy::cast_possible_truncation)]
@@ -157,7 +158,7 @@ fn keys(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
         walk_keys(locks, reply, &mut events, &pattern, db, clock, now_ms, true);
     }));
     session.state.insert(State::OFFLOADED);
-    let job = Job { worker: worker.index, conn: id, id: CommandId::Keys, proto: session.proto, work };
+    let job = Job { worker: worker.index, conn: id, id: CommandId::Keys, proto: session.proto, shown: crate::slowlog::kept_arguments(args), work };
     worker.shared.offload.submit(&worker.shared, job);
     Ok(Step::Parked)
 }
@@ -274,11 +275,11 @@ fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
     let databases = worker.shared.keyspace.databases();
     let number = |index: usize, error: &'static str| {
         let argument = args.get(index).unwrap_or_default();
-        resp::num::parse_i64(argument).ok_or(CmdError::new(error))
+        options::int32(argument).map_err(|_| CmdError::new(error))
     };
     let first = number(1, "ERR invalid first DB index")?;
     let second = number(2, "ERR invalid second DB index")?;
-    let within = |number: i64| u32::try_from(number).ok().filter(|number| *number < databases).map(DbIndex).ok_or(commands::error::DB_OUT_OF_RANGE);
+    let within = |number: i32| u32::try_from(number).ok().filter(|number| *number < databases).map(DbIndex).ok_or(commands::error::DB_OUT_OF_RANGE);
     let (first, second) = (within(first)?, within(second)?);
     if first != second {
         let swapped = if worker.locks.is_alone() { Some(swap_all(worker, first, second)) } else { worker.alone(|worker| swap_all(worker, first, second)) };

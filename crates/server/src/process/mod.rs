@@ -18,6 +18,7 @@ pub mod supervise;
 mod sys;
 pub mod system;
 pub mod title;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;

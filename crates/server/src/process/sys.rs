@@ -161,3 +161,40 @@ pub(super) fn write_syslog(priority: i32, line: &str) {
         unsafe { libc::syslog(priority, c"%s".as_ptr(), line.as_ptr()) };
     }
 }
+
+/// Microseconds of processor time outside and inside the kernel.
+pub(super) fn resource_usage(whose: i32) -> (u64, u64) {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills the struct that we give, and all-zero bytes are a valid one should it fail.
+    let usage = unsafe {
+        libc::getrusage(whose, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let microseconds = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        seconds.saturating_mul(1_000_000).saturating_add(u64::try_from(time.tv_usec).unwrap_or(0))
+    };
+    (microseconds(usage.ru_utime), microseconds(usage.ru_stime))
+}
+
+/// Purges all arenas of the allocator; 4096 is its number for all of them.
+pub(super) fn purge_allocator() -> bool {
+    // SAFETY: the name ends with a zero, and this control neither reads nor writes a value.
+    let result = unsafe {
+        tikv_jemalloc_sys::mallctl(
+            c"arena.4096.purge".as_ptr(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+        )
+    };
+    result == 0
+}
+
+/// Gives the calling thread a copy of the descriptor table for itself.
+pub(super) fn unshare_descriptors() -> io::Result<()> {
+    // SAFETY: changes nothing but the table that later calls of this thread use. Its callers make sure that no other
+    // thread goes on using a descriptor that only this one has.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -162,7 +162,8 @@ fn system_check_reports_each_check() {
 
 #[test]
 fn open_files_that_fit_change_nothing() {
-    assert_eq!(limits::fit_open_files(1), Ok(1));
+    let fits = limits::Descriptors { maxclients: 1, workers: 2, private_tables: false };
+    assert_eq!(limits::fit_open_files(1, 2), Ok(fits));
     assert!(limits::too_many_clients(7).ends_with("try with 7"));
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn ping(worker: &mut Worker, session: &Session, args: Args<'_>) -> Re
 
 /// SELECT.
 pub(crate) fn select(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
-    let number = resp::num::parse_i64(&args[1]).ok_or(commands::error::NOT_AN_INTEGER)?;
+    let number = options::int32(&args[1])?;
     let databases = worker.shared.keyspace.databases();
     let number = u32::try_from(number).ok().filter(|number| *number < databases).ok_or(commands::error::DB_OUT_OF_RANGE)?;
     session.db = DbIndex(number);

@@ -1,5 +1,6 @@
 //! Commands that belong to the session or the server: everything in the table without a function on keys.
 
+pub(crate) mod acl;
 pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod connection;
@@ -40,23 +41,10 @@ pub(crate) fn is_served(id: CommandId) -> bool {
                 "slowlog" => slowlog::is_served(id),
                 "latency" => latency::is_served(id),
                 "memory" => memory::is_served(id),
-                "command" => true,
                 _ => server::is_served(id),
             }
         }
     }
-}
-
-/// Whether a command works on the list of all clients, which is gathered from all workers first.
-pub(crate) fn needs_clients(id: CommandId) -> bool {
-    use CommandId as C;
-    matches!(id, C::ClientList | C::ClientKill | C::ClientUnblock)
-}
-
-/// Asks all workers for their clients; the connection is looked at again when all have answered.
-pub(crate) fn gather_clients(worker: &mut Worker, id: ConnId) -> Step {
-    client::gather(worker, id);
-    Step::Again
 }
 
 /// Runs one.
@@ -66,8 +54,11 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: 
     if whole::handles(command) {
         return whole::run(worker, id, session, command, args);
     }
-    if needs_clients(command) && worker.client_lines.is_none() {
-        return Ok(gather_clients(worker, id));
+    if let Some(scope) = client::scope_of(command, args)
+        && worker.client_lines(id).is_none()
+    {
+        worker.gather_clients(id, scope);
+        return Ok(Step::Again);
     }
     match command {
         C::Ping => connection::ping(worker, session, args),
@@ -104,16 +95,19 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: 
 }
 
 fn run_container(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
-    if spec.name.ends_with("|help") && table::help::write(spec.id, &args, &mut worker.reply) {
+    let container = spec.name.split('|').next().unwrap_or(spec.name);
+    if spec.name.ends_with("|help")
+        && let Some(of) = table::lookup(container.as_bytes())
+        && table::help::write(of.id, &args, &mut worker.reply)
+    {
         return Ok(Step::Done);
     }
-    let container = spec.name.split('|').next().unwrap_or(spec.name);
     match container {
         "client" => client::run(worker, id, session, spec.id, args),
-        "config" => config::run(worker, id, session, spec.id, args),
+        "config" => config::run(worker, session, spec.id, args),
         "slowlog" => slowlog::run(worker, spec.id, args),
         "latency" => latency::run(worker, spec.id, args),
-        "memory" => memory::run(worker, id, session, spec.id, args),
+        "memory" => memory::run(worker, spec.id),
         _ => server::run(worker, id, session, spec, args),
     }
 }

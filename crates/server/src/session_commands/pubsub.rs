@@ -136,7 +136,8 @@ pub(crate) fn introspect(worker: &mut Worker, id: CommandId, args: Args<'_>) -> 
         _ => {
             let kind = if id == CommandId::PubsubNumsub { Kind::Channel } else { Kind::Shard };
             let counts: Vec<(&[u8], usize)> = args.slice(2).iter().map(|name| (name, pubsub.count(kind, name))).collect();
-            worker.reply.map(counts.len());
+            // Redis: a flat array in RESP3 too.
+            worker.reply.array(2 * counts.len());
             for (name, count) in counts {
                 worker.reply.bulk(name);
                 worker.reply.count(count);

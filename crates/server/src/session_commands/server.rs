@@ -1,19 +1,230 @@
-//! server commands of the server.
+//! COMMAND, MONITOR, DBSIZE, TIME, ROLE, SHUTDOWN and others of the server as a whole, and short answers for parts that
+//! are not there yet.
 
+use super::{acl, client, debug, info};
 use crate::exec::Step;
+use crate::process::log::Level;
+use crate::session::{Session, State};
 use crate::worker::Worker;
-use commands::{CmdError, CommandId};
-use crate::session::Session;
-use commands::table::CommandSpec;
+use commands::table::{self, CommandSpec};
+use commands::{CmdError, CommandId, options};
+use keyspace::Slot;
 use net::ConnId;
 use resp::Args;
+use std::sync::atomic::Ordering;
+
+/// Answer to what writes files.
+const NO_PERSISTENCE: CmdError = CmdError::new("ERR this server keeps its data in memory only: snapshots and the append only file follow with the durability work");
+/// Answer to what makes a replica.
+const NO_REPLICATION: CmdError = CmdError::new("ERR this server cannot follow another one yet: replicas follow with the replication work");
+/// Answer to CLUSTER and its kin.
+const NO_CLUSTER: CmdError = CmdError::new("ERR This instance has cluster support disabled");
 
 /// Whether a command is served here.
-pub(crate) fn is_served(_id: CommandId) -> bool {
-    false
+pub(crate) fn is_served(id: CommandId) -> bool {
+    use CommandId as C;
+    match id {
+        C::Command | C::CommandCount | C::CommandDocs | C::CommandGetkeys | C::CommandGetkeysandflags => true,
+        C::CommandHelp | C::CommandInfo | C::CommandList => true,
+        C::Info | C::Debug | C::Dbsize | C::Time | C::Lastsave | C::Lolwut | C::Monitor | C::Role | C::Shutdown => true,
+        C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
+        C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
+        C::Readonly | C::Readwrite | C::Asking => true,
+        _ => acl::is_served(id) || table::spec(id).name.starts_with("cluster|"),
+    }
 }
 
 /// Runs one.
-pub(crate) fn run(_worker: &mut Worker, _id: ConnId, _session: &mut Session, _spec: &'static CommandSpec, _args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+    use CommandId as C;
+    match spec.id {
+        C::Command => table::command::all(&mut worker.reply),
+        C::CommandCount => table::command::count(&mut worker.reply),
+        C::CommandInfo => table::command::info(&args, &mut worker.reply),
+        C::CommandDocs => table::command::docs(&args, &mut worker.reply),
+        C::CommandList => table::command::list(&args, &mut worker.reply),
+        C::CommandGetkeys => table::command::get_keys(&args, &mut worker.reply),
+        C::CommandGetkeysandflags => table::command::get_keys_and_flags(&args, &mut worker.reply),
+        C::Info => return Ok(info::run(worker, args)),
+        C::Debug => return debug::run(worker, id, session, args),
+        C::Dbsize => return db_size(worker, session),
+        C::Time => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            worker.reply.array(2);
+            worker.reply.bulk(now.as_secs().to_string());
+            worker.reply.bulk(now.subsec_micros().to_string());
+        }
+        C::Lastsave => worker.reply.int(worker.shared.last_save_s.load(Ordering::Relaxed)),
+        C::Lolwut => lolwut(worker, args)?,
+        C::Monitor => monitor(worker, id, session)?,
+        C::Role => {
+            worker.reply.array(3);
+            worker.reply.bulk("master");
+            worker.reply.int(0);
+            worker.reply.empty_array();
+        }
+        C::Shutdown => return shutdown(worker, args),
+        C::Wait | C::Waitaof => wait(worker, spec.id, args)?,
+        C::Replicaof | C::Slaveof => replica_of(worker, args)?,
+        C::Bgsave if args.len() > 1 && !(args.len() == 2 && options::is_word(&args[1], "schedule")) => return Err(commands::error::SYNTAX),
+        C::Save | C::Bgsave | C::Bgrewriteaof => return Err(NO_PERSISTENCE),
+        C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => return Err(CmdError::new("ERR No failover in progress.")),
+        C::Failover => return Err(CmdError::new("ERR FAILOVER requires connected replicas.")),
+        C::ModuleList => worker.reply.empty_array(),
+        C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => return Err(debug::not_allowed("MODULE", "enable-module-command")),
+        _ if spec.name.starts_with("acl|") => acl::run(worker, spec.id, args)?,
+        _ => return Err(NO_CLUSTER),
+    }
     Ok(Step::Done)
+}
+
+fn db_size(worker: &mut Worker, session: &Session) -> Result<Step, CmdError> {
+    if let Some((keys, _)) = worker.shared.keyspace.counted(session.db) {
+        worker.reply.int(i64::try_from(keys).unwrap_or(i64::MAX));
+        return Ok(Step::Done);
+    }
+    // Databases beyond the first sixteen are not counted as they change.
+    let mut keys = 0;
+    for slot in 0..worker.locks.keyspace().space().count() {
+        let slot = Slot::new(slot);
+        let is_ours = worker.locks.holds(slot);
+        if !worker.locks.try_lock(slot) {
+            return Ok(Step::Busy(slot));
+        }
+        keys += worker.locks.slot(slot).db(session.db).map_or(0, keyspace::slot::Db::len);
+        if !is_ours && worker.locks.held() == 1 {
+            worker.locks.unlock_all();
+        }
+    }
+    worker.reply.count(keys);
+    Ok(Step::Done)
+}
+
+fn monitor(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<(), CmdError> {
+    if session.state.has(State::IN_MULTI) {
+        return Err(CmdError::new("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
+    // Redis: a second MONITOR is answered with nothing.
+    if !session.state.has(State::MONITOR) {
+        session.state.insert(State::MONITOR);
+        worker.monitors.push(id);
+        worker.shared.monitors.fetch_add(1, Ordering::SeqCst);
+        worker.reply.ok();
+    }
+    Ok(())
+}
+
+fn shutdown(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
+    let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
+    for word in args.slice(1).iter() {
+        match word {
+            _ if options::is_word(word, "nosave") => saves_not = true,
+            _ if options::is_word(word, "save") => saves = true,
+            _ if options::is_word(word, "now") || options::is_word(word, "force") => others = true,
+            _ if options::is_word(word, "abort") => aborts = true,
+            _ => return Err(commands::error::SYNTAX),
+        }
+    }
+    if (aborts && (saves || saves_not || others)) || (saves && saves_not) {
+        return Err(commands::error::SYNTAX);
+    }
+    if aborts {
+        return Err(CmdError::new("ERR No shutdown in progress."));
+    }
+    if saves {
+        crate::log!(Level::Warning, "SHUTDOWN SAVE: there is nothing to save to yet, snapshots follow with the durability work");
+        return Err(NO_PERSISTENCE);
+    }
+    worker.shared.stop(0);
+    Ok(Step::CloseNow)
+}
+
+/// There are no replicas to wait for, so waiting would only take time.
+fn wait(worker: &mut Worker, command: CommandId, args: Args<'_>) -> Result<(), CmdError> {
+    if command == CommandId::Wait {
+        options::int(&args[1])?;
+        client::timeout_ms(&args[2], worker.now_ms)?;
+        worker.reply.int(0);
+        return Ok(());
+    }
+    let out_of_range = CmdError::new("ERR value is out of range, must be between 0 and 1");
+    let local = options::int(&args[1]).and_then(|local| if (0..=1).contains(&local) { Ok(local) } else { Err(out_of_range) })?;
+    if options::int(&args[2])? < 0 {
+        return Err(commands::error::MUST_BE_POSITIVE);
+    }
+    client::timeout_ms(&args[3], worker.now_ms)?;
+    if local > 0 {
+        return Err(CmdError::new("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
+    }
+    worker.reply.array(2);
+    worker.reply.int(0);
+    worker.reply.int(0);
+    Ok(())
+}
+
+fn replica_of(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    if options::is_word(&args[1], "no") && options::is_word(&args[2], "one") {
+        worker.reply.ok();
+        return Ok(());
+    }
+    let port = resp::num::parse_i64(&args[2]).filter(|port| (0..=65535).contains(port));
+    port.ok_or(CmdError::new("ERR Invalid master port"))?;
+    Err(NO_REPLICATION)
+}
+
+// ---- LOLWUT ------------------------------------------------------------------------------------------------------
+
+/// Largest picture, in columns and rows.
+const PICTURE_MAX: (i64, i64) = (132, 48);
+
+/// LOLWUT [VERSION n] [columns rows]: the Julia set of a constant that the clock draws.
+fn lolwut(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    let mut rest = args.slice(1);
+    if rest.len() >= 2 && options::is_word(&rest[0], "version") {
+        options::int(&rest[1])?;
+        rest = rest.slice(2);
+    }
+    let size = |index: usize, default: i64, most: i64| match rest.get(index) {
+        Some(number) => options::int(number).map(|number| number.clamp(1, most)),
+        None => Ok(default),
+    };
+    let (columns, rows) = (size(0, 66, PICTURE_MAX.0)?, size(1, 22, PICTURE_MAX.1)?);
+    let mut picture = julia(columns, rows, worker.now_ms);
+    picture.push_str(&format!("\nRust never sleeps. Oxidis {}, Redis ver. {}\n", env!("CARGO_PKG_VERSION"), crate::process::REDIS_VERSION));
+    worker.reply.verbatim(picture, "txt");
+    Ok(())
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn julia(columns: i64, rows: i64, now_ms: i64) -> String {
+    const SHADES: &[u8] = b" .:-=+*#%@";
+    let angle = (now_ms % 62_832) as f64 / 10_000.0;
+    let (constant_re, constant_im) = (0.7885 * angle.cos(), 0.7885 * angle.sin());
+    let mut picture = String::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let mut re = (column as f64 / columns as f64 - 0.5) * 3.4;
+            let mut im = (row as f64 / rows as f64 - 0.5) * 2.4;
+            let mut steps = 0;
+            while re * re + im * im < 4.0 && steps < SHADES.len() * 3 - 1 {
+                (re, im) = (re * re - im * im + constant_re, 2.0 * re * im + constant_im);
+                steps += 1;
+            }
+            picture.push(char::from(SHADES[steps / 3]));
+        }
+        picture.push('\n');
+    }
+    picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_have_their_size() {
+        let picture = julia(10, 4, 1);
+        assert_eq!(picture.lines().count(), 4);
+        assert!(picture.lines().all(|line| line.len() == 10));
+    }
 }

@@ -61,6 +61,7 @@ pub fn rule_of(args: &[Vec<u8>]) -> Rule {
         "ZRANDMEMBER" => Rule::Random(Probe::SortedSet),
         "RANDOMKEY" => Rule::Random(Probe::Key),
         "SPOP" => Rule::Pop,
+        "SLOWLOG" | "LATENCY" => Rule::Kind,
         "SCAN" | "SSCAN" | "HSCAN" | "ZSCAN" => Rule::Scan,
         "DUMP" => Rule::Dump,
         "UNSUBSCRIBE" | "PUNSUBSCRIBE" | "SUNSUBSCRIBE" if args.len() == 1 => Rule::Unsubscribe,
@@ -93,9 +94,13 @@ fn sort_rule(args: &[Vec<u8>]) -> Rule {
     }
 }
 
-/// Whether the order in which SORT ... STORE writes the result is open, so that two correct
-/// servers may come to hold different lists.
+/// Whether two correct servers may come to hold different values: SORT ... STORE where the order
+/// is open, and LSET past 32 bits, where Redis 7.2 cuts the index.
 pub fn leaves_state_open(args: &[Vec<u8>]) -> bool {
+    let index = args.get(2).and_then(|index| std::str::from_utf8(index).ok()?.parse::<i64>().ok());
+    if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"LSET")) {
+        return index.is_some_and(|index| i32::try_from(index).is_err());
+    }
     let has = |word: &str| args.iter().any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));
     args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"SORT")) && has("STORE") && has("ALPHA") && has("BY")
 }

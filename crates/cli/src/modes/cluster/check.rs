@@ -1,0 +1,119 @@
+//! `--cluster check`: whether the nodes agree, no slot is between two nodes, and each slot has a node.
+
+use resp::Value;
+
+use super::node::Node;
+use super::{Level, SLOTS, log};
+use crate::output::{Exit, Outcome, print_line};
+
+/// Shows what is wrong; exit code 1 if anything is.
+pub(super) fn run(nodes: &mut [Node], search_multiple_owners: bool) -> Outcome<()> {
+    let first = nodes.first().map(Node::place).unwrap_or_default();
+    log(Level::Info, &format!(">>> Performing Cluster Check (using node {first})\n"))?;
+    show(nodes)?;
+    let mut good = agree(nodes)?;
+    good &= no_open_slots(nodes)?;
+    good &= all_covered(nodes)?;
+    if search_multiple_owners {
+        good &= single_owners(nodes)?;
+    }
+    if good { Ok(()) } else { Err(Exit(1)) }
+}
+
+fn show(nodes: &[Node]) -> Outcome<()> {
+    for node in nodes {
+        let role = if node.is_primary() { 'M' } else { 'S' };
+        let replicas = nodes.iter().filter(|other| other.replicates.as_deref() == Some(&node.id)).count();
+        let last = match &node.replicates {
+            Some(primary) => format!("\n   replicates {primary}"),
+            None if replicas > 0 => format!("\n   {replicas} additional replica(s)"),
+            None => String::new(),
+        };
+        print_line(format_args!(
+            "{role}: {} {}\n   slots:{} ({} slots) {}{last}",
+            node.id,
+            node.place(),
+            node.slot_ranges(),
+            node.slot_count(),
+            node.flags.join(",")
+        ))?;
+    }
+    Ok(())
+}
+
+fn agree(nodes: &mut [Node]) -> Outcome<bool> {
+    let mut views = Vec::new();
+    for node in nodes {
+        views.push(node.view()?);
+    }
+    let agree = views.windows(2).all(|pair| pair.first() == pair.last());
+    if agree {
+        log(Level::Good, "[OK] All nodes agree about slots configuration.\n")?;
+    } else {
+        log(Level::Error, "[ERR] Nodes don't agree about configuration!\n")?;
+    }
+    Ok(agree)
+}
+
+fn no_open_slots(nodes: &[Node]) -> Outcome<bool> {
+    log(Level::Info, ">>> Check for open slots...\n")?;
+    let mut open: Vec<&str> = Vec::new();
+    for node in nodes {
+        for (slots, state) in [(&node.migrating, "migrating"), (&node.importing, "importing")] {
+            if slots.is_empty() {
+                continue;
+            }
+            let place = node.place();
+            let list = slots.join(",");
+            log(Level::Error, &format!("[WARNING] Node {place} has slots in {state} state {list}.\n"))?;
+            for slot in slots {
+                if !open.contains(&slot.as_str()) {
+                    open.push(slot);
+                }
+            }
+        }
+    }
+    if !open.is_empty() {
+        log(Level::Error, &format!("[WARNING] The following slots are open: {}.\n", open.join(",")))?;
+    }
+    Ok(open.is_empty())
+}
+
+fn all_covered(nodes: &[Node]) -> Outcome<bool> {
+    log(Level::Info, ">>> Check slots coverage...\n")?;
+    let covered = (0..SLOTS).all(|slot| nodes.iter().any(|node| node.slots.get(slot) == Some(&true)));
+    if covered {
+        log(Level::Good, &format!("[OK] All {SLOTS} slots covered.\n"))?;
+    } else {
+        log(Level::Error, &format!("[ERR] Not all {SLOTS} slots are covered by nodes.\n"))?;
+    }
+    Ok(covered)
+}
+
+/// A primary that has keys of a slot counts as an owner too.
+fn single_owners(nodes: &mut [Node]) -> Outcome<bool> {
+    log(Level::Info, ">>> Check for multiple slot owners...\n")?;
+    let mut owners: Vec<Vec<String>> = vec![Vec::new(); SLOTS];
+    for node in nodes.iter_mut().filter(|node| node.is_primary()) {
+        let place = node.place();
+        let calls: Vec<Vec<Vec<u8>>> = (0..SLOTS)
+            .map(|slot| vec![b"CLUSTER".to_vec(), b"COUNTKEYSINSLOT".to_vec(), slot.to_string().into_bytes()])
+            .collect();
+        let counts = node.session.call_many(&calls)?;
+        for ((owners, has), count) in owners.iter_mut().zip(&node.slots).zip(counts) {
+            if *has || matches!(count, Value::Int(1..)) {
+                owners.push(place.clone());
+            }
+        }
+    }
+    let mut good = true;
+    for (slot, owners) in owners.iter().enumerate().filter(|(_, owners)| owners.len() > 1) {
+        good = false;
+        let list: String = owners.iter().map(|place| format!("    {place}\n")).collect();
+        log(Level::Error, &format!("[WARNING] Slot {slot} has {} owners:\n{list}", owners.len()))?;
+    }
+    if good {
+        log(Level::Good, "[OK] No multiple owners found.\n")?;
+    }
+    Ok(good)
+}

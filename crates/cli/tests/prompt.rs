@@ -1,0 +1,207 @@
+//! The prompt, through a pseudo-terminal.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+
+use support::{Server, Terminal};
+
+/// Our program at the prompt of a server, with history and preferences of its own.
+fn prompt(server: &Server, options: &[&str]) -> Terminal {
+    let socket = server.socket();
+    let history = server.folder.path().join("history").display().to_string();
+    let arguments: Vec<&str> = [&["-s", &socket], options].concat();
+    let mut terminal =
+        Terminal::start(&arguments, &[("REDISCLI_HISTFILE", &history), ("REDISCLI_RCFILE", "/dev/null")]);
+    terminal.expect(&format!("redis {socket}"));
+    terminal.expect("> ");
+    terminal
+}
+
+#[test]
+fn prompt_tells_database_and_transaction() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("select 3\r");
+    terminal.expect("OK");
+    terminal.expect("[3]> ");
+    terminal.press("multi\r");
+    terminal.expect("[3](TX)> ");
+    terminal.press("set a 1\r");
+    terminal.expect("QUEUED");
+    terminal.press("exec\r");
+    terminal.expect("1) OK");
+    terminal.expect("[3]> ");
+    terminal.press("2 incr a\r");
+    terminal.expect("(integer) 2");
+    terminal.expect("(integer) 3");
+    terminal.press("get \"a\r");
+    terminal.expect("Invalid argument(s)");
+    terminal.press("quit\r");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn hints_completion_and_help() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("hset ");
+    terminal.expect("key field value [field value ...]");
+    terminal.press("mykey ");
+    terminal.expect("field value [field value ...]");
+    terminal.press("f v\r");
+    terminal.expect("(integer) 1");
+    terminal.press("config ge\t");
+    terminal.expect("CONFIG");
+    terminal.expect("GET");
+    terminal.press(" maxclients\r");
+    terminal.expect("1) \"maxclients\"");
+    // A key of this session.
+    terminal.press("hlen my\t\r");
+    terminal.expect("mykey");
+    terminal.expect("(integer) 1");
+    terminal.press("help @pubsub\r");
+    terminal.expect("PUBLISH");
+    terminal.press("help get\r");
+    terminal.expect("summary:");
+    terminal.expect("group:");
+    terminal.press(":set nohints\r");
+    terminal.expect("> ");
+    terminal.press("peek mykey\r");
+    terminal.expect("type: hash (listpack)");
+}
+
+#[test]
+fn history_keeps_commands_but_no_secrets() {
+    let server = Server::start(&[]);
+    let path = server.folder.path().join("history");
+    std::fs::write(&path, "get old\n").unwrap();
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("set a 1\r");
+    terminal.expect("OK");
+    terminal.press("auth secret\r");
+    terminal.expect("(error)");
+    terminal.press("acl setuser u >secret\r");
+    terminal.expect("OK");
+    terminal.press("get a\r");
+    terminal.expect("\"1\"");
+    // Up twice, past the command before.
+    terminal.press("\x1b[A\x1b[A\r");
+    terminal.expect("OK");
+    terminal.press("\x04");
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "get old\nset a 1\nget a\nset a 1\n");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn control_c_clears_the_line_then_leaves() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("get abc");
+    terminal.expect("abc");
+    terminal.press("\x03");
+    terminal.expect("> ");
+    terminal.press("ping\r");
+    terminal.expect("PONG");
+    terminal.expect("> ");
+    terminal.press("\x03");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn control_c_leaves_a_wait() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("blpop list 0\r");
+    let blocked = || server.redis(&["info", "clients"]).contains("blocked_clients:1");
+    while !blocked() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    terminal.press("\x03");
+    terminal.expect("Interrupted");
+    terminal.expect("not connected> ");
+    terminal.press("ping\r");
+    terminal.expect("PONG");
+    terminal.press("monitor\r");
+    terminal.expect("OK");
+    server.redis(&["get", "seen"]);
+    terminal.expect("\"get\" \"seen\"");
+    terminal.press("\x03");
+    terminal.expect("> ");
+    terminal.press("ping\r");
+    terminal.expect("PONG");
+}
+
+#[test]
+fn subscribed_mode_shows_messages_and_takes_commands() {
+    let server = Server::start(&[]);
+    for options in [&["-2"][..], &["-3"]] {
+        let mut terminal = prompt(&server, options);
+        terminal.press("subscribe news\r");
+        terminal.expect("1) \"subscribe\"");
+        terminal.expect("Reading messages... (press Ctrl-C to quit or any key to type command)");
+        server.redis(&["publish", "news", "first"]);
+        terminal.expect("\"first\"");
+        terminal.expect("Reading messages");
+        terminal.press("ping\r");
+        terminal.expect("(subscribed mode)> ");
+        terminal.expect(if options == ["-2"] { "1) \"pong\"" } else { "PONG" });
+        terminal.expect("Reading messages");
+        terminal.press("\x03");
+        terminal.expect("> ");
+        terminal.press("get a\r");
+        terminal.expect("(nil)");
+        terminal.press("quit\r");
+        assert_eq!(terminal.end(), Some(0));
+    }
+}
+
+#[test]
+fn comes_back_after_a_restart() {
+    let mut server = Server::start(&[]);
+    let mut terminal = prompt(&server, &["-n", "2"]);
+    terminal.press("get a\r");
+    terminal.expect("(nil)");
+    server.restart();
+    terminal.press("get a\r");
+    terminal.expect("Error: ");
+    terminal.expect("not connected> ");
+    terminal.press("set a 1\r");
+    terminal.expect("OK");
+    terminal.expect("[2]> ");
+}
+
+#[test]
+fn asks_before_danger() {
+    let server = Server::start(&[]);
+    server.redis(&["set", "a", "1"]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("flushall\r");
+    terminal.expect("(type 'yes' to accept): ");
+    terminal.press("no\r");
+    terminal.expect("Not sent.");
+    assert_eq!(server.redis(&["dbsize"]), "1");
+    terminal.press("flushall\r");
+    terminal.expect("(type 'yes' to accept): ");
+    terminal.press("yes\r");
+    terminal.expect("OK");
+    let mut terminal = prompt(&server, &["--yes"]);
+    terminal.press("flushall\r");
+    terminal.expect("OK");
+}
+
+#[test]
+fn invalidations_are_shown_between_replies() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &["-3"]);
+    terminal.press("client tracking on\r");
+    terminal.expect("OK");
+    terminal.press("get foo\r");
+    terminal.expect("(nil)");
+    server.redis(&["set", "foo", "bar"]);
+    terminal.press("ping\r");
+    terminal.expect("-> invalidate: 'foo'");
+    terminal.expect("PONG");
+}
