@@ -58,16 +58,11 @@ impl fmt::Display for Assertion {
 }
 
 impl Figure {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "compared with limits typed by people"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "compared with limits typed by people")]
     fn of(self, outcome: &Outcome) -> f64 {
         let latency = outcome.response.as_ref().unwrap_or(&outcome.service);
         match self {
-            Figure::Percentile(percent) => {
-                latency::value_at_percent(latency, percent) as f64 / 1000.0
-            }
+            Figure::Percentile(percent) => latency::value_at_percent(latency, percent) as f64 / 1000.0,
             Figure::Average => latency::mean_us(latency) / 1000.0,
             Figure::Max => latency.max() as f64 / 1000.0,
             Figure::Rate => outcome.rate(),
@@ -80,11 +75,7 @@ impl Figure {
 
 /// Reads conditions separated by commas or blanks.
 pub(crate) fn parse_list(text: &str) -> Result<Vec<Assertion>, String> {
-    let list: Result<Vec<_>, _> = text
-        .split([',', ' '])
-        .filter(|part| !part.is_empty())
-        .map(parse)
-        .collect();
+    let list: Result<Vec<_>, _> = text.split([',', ' ']).filter(|part| !part.is_empty()).map(parse).collect();
     match list {
         Ok(list) if list.is_empty() => Err("a condition is missing".to_owned()),
         other => other,
@@ -92,9 +83,7 @@ pub(crate) fn parse_list(text: &str) -> Result<Vec<Assertion>, String> {
 }
 
 fn parse(text: &str) -> Result<Assertion, String> {
-    let wrong = || {
-        format!("'{text}' is not a condition; try p99<2ms, avg<1ms, tps>50000, errors==0, err<0.1%")
-    };
+    let wrong = || format!("'{text}' is not a condition; try p99<2ms, avg<1ms, tps>50000, errors==0, err<0.1%");
     let at = text.find(['<', '>', '=']).ok_or_else(wrong)?;
     let (name, rest) = text.split_at(at);
     let (comparison, length) = match rest.as_bytes() {
@@ -126,12 +115,7 @@ fn parse(text: &str) -> Result<Assertion, String> {
         _ => value.parse().ok(),
     };
     let limit = limit.ok_or_else(wrong)?;
-    Ok(Assertion {
-        figure,
-        comparison,
-        limit,
-        text: text.to_owned(),
-    })
+    Ok(Assertion { figure, comparison, limit, text: text.to_owned() })
 }
 
 /// `p50`, `p99`, `p99.9`, and `p999` for 99.9.
@@ -140,9 +124,7 @@ fn percentile(name: &str) -> Option<f64> {
     let value: f64 = if digits.contains('.') || digits.len() <= 2 {
         digits.parse().ok()?
     } else {
-        format!("{}.{}", digits.get(..2)?, digits.get(2..)?)
-            .parse()
-            .ok()?
+        format!("{}.{}", digits.get(..2)?, digits.get(2..)?).parse().ok()?
     };
     let value = if digits == "100" { 100.0 } else { value };
     (0.0..=100.0).contains(&value).then_some(value)
@@ -156,10 +138,7 @@ mod tests {
     #[test]
     fn conditions_are_read() {
         let list = parse_list("p99<2ms,err<0.1% tps>=50000 p999<=10 errors==0").unwrap();
-        let seen: Vec<_> = list
-            .iter()
-            .map(|a| (a.figure, a.comparison, a.limit))
-            .collect();
+        let seen: Vec<_> = list.iter().map(|a| (a.figure, a.comparison, a.limit)).collect();
         assert_eq!(
             seen,
             [

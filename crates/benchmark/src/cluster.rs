@@ -50,42 +50,24 @@ struct TagSets {
 impl Cluster {
     /// Asks the server of `options` for its cluster, prints the list that redis-benchmark prints
     /// to `out`, and collects warnings in `warnings`.
-    pub(crate) fn fetch(
-        options: &Options,
-        out: &mut String,
-        warnings: &mut String,
-    ) -> Result<Cluster, Failure> {
+    pub(crate) fn fetch(options: &Options, out: &mut String, warnings: &mut String) -> Result<Cluster, Failure> {
         let (mut connection, server) = Connection::open(options, None)?;
-        let failed = || {
-            format!(
-                "Failed to fetch cluster configuration from {}\n",
-                server.name
-            )
-        };
+        let failed = || format!("Failed to fetch cluster configuration from {}\n", server.name);
         let text = match connection.ask(&["CLUSTER", "NODES"]) {
             Ok(Value::Error(text)) => {
                 let text = String::from_utf8_lossy(&text);
                 let name = &server.name;
-                return Err(Failure(format!(
-                    "Cluster node {name} replied with error:\n{text}\n{}",
-                    failed()
-                )));
+                return Err(Failure(format!("Cluster node {name} replied with error:\n{text}\n{}", failed())));
             }
             Ok(value) => String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned(),
             Err(_) => return Err(Failure(failed())),
         };
-        let primaries = parse_nodes(&text, options, warnings)
-            .map_err(|error| Failure(format!("{error}\n{}", failed())))?;
+        let primaries =
+            parse_nodes(&text, options, warnings).map_err(|error| Failure(format!("{error}\n{}", failed())))?;
         if primaries.len() <= 1 {
-            return Err(Failure(format!(
-                "Invalid cluster: {} node(s).\n",
-                primaries.len()
-            )));
+            return Err(Failure(format!("Invalid cluster: {} node(s).\n", primaries.len())));
         }
-        out.push_str(&format!(
-            "Cluster has {} master nodes:\n\n",
-            primaries.len()
-        ));
+        out.push_str(&format!("Cluster has {} master nodes:\n\n", primaries.len()));
         let (mut servers, mut configs) = (Vec::new(), Vec::new());
         for (index, primary) in primaries.iter().enumerate() {
             let Primary { id, host, port, .. } = primary;
@@ -101,26 +83,15 @@ impl Cluster {
         }
         out.push('\n');
         let table = tag_table();
-        let sets = primaries
-            .iter()
-            .map(|primary| tags_of(&table, &primary.slots))
-            .collect();
+        let sets = primaries.iter().map(|primary| tags_of(&table, &primary.slots)).collect();
         let tags = Mutex::new(TagSets { version: 0, sets });
-        Ok(Cluster {
-            primaries,
-            servers,
-            configs,
-            tags,
-        })
+        Ok(Cluster { primaries, servers, configs, tags })
     }
 
     /// The tags of the primary at `index`, and their version.
     pub(crate) fn tags(&self, index: usize) -> (u64, Arc<[[u8; 3]]>) {
         let tags = self.lock();
-        (
-            tags.version,
-            tags.sets.get(index).cloned().unwrap_or_default(),
-        )
+        (tags.version, tags.sets.get(index).cloned().unwrap_or_default())
     }
 
     /// Fetches the slots anew unless somebody did since `version`. The error is for stderr.
@@ -132,16 +103,13 @@ impl Cluster {
         eprintln!("WARNING: Cluster slots configuration changed, fetching new one...");
         let first = self.primaries.first();
         let endpoint = first.map(|primary| (primary.host.as_str(), primary.port));
-        let (mut connection, _) =
-            Connection::open(options, endpoint).map_err(|failure| failure.0)?;
+        let (mut connection, _) = Connection::open(options, endpoint).map_err(|failure| failure.0)?;
         let reply = connection
             .ask(&["CLUSTER", "SLOTS"])
             .map_err(|error| format!("Failed to update cluster slots configuration: {error}\n"))?;
         if let Value::Error(text) = &reply {
             let text = String::from_utf8_lossy(text);
-            return Err(format!(
-                "Failed to update cluster slots configuration\nCLUSTER SLOTS ERROR: {text}\n"
-            ));
+            return Err(format!("Failed to update cluster slots configuration\nCLUSTER SLOTS ERROR: {text}\n"));
         }
         let owned = parse_slots(&reply, &self.primaries)?;
         let table = tag_table();
@@ -159,25 +127,16 @@ impl Cluster {
 pub(crate) fn placement(client: usize, threads: usize, primaries: usize) -> (usize, usize) {
     let thread = client % threads.max(1);
     let primaries = primaries.max(1);
-    let primary = if threads < primaries {
-        client % primaries
-    } else {
-        thread % primaries
-    };
+    let primary = if threads < primaries { client % primaries } else { thread % primaries };
     (thread, primary)
 }
 
 /// Reads CLUSTER NODES: primaries that have slots.
-fn parse_nodes(
-    text: &str,
-    options: &Options,
-    warnings: &mut String,
-) -> Result<Vec<Primary>, String> {
+fn parse_nodes(text: &str, options: &Options, warnings: &mut String) -> Result<Vec<Primary>, String> {
     let mut primaries = Vec::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
-        let (Some(id), Some(address), Some(flags)) = (fields.first(), fields.get(1), fields.get(2))
-        else {
+        let (Some(id), Some(address), Some(flags)) = (fields.first(), fields.get(1), fields.get(2)) else {
             return Err("Invalid CLUSTER NODES reply: missing flags.".to_owned());
         };
         let replica_of = fields.get(3).copied().unwrap_or("-");
@@ -186,26 +145,16 @@ fn parse_nodes(
         }
         let (host, port) = node_address(address).unwrap_or((String::new(), 0));
         let (host, port) = if host.is_empty() && flags.contains("myself") {
-            (
-                options.host.clone(),
-                if port == 0 { options.port } else { port },
-            )
+            (options.host.clone(), if port == 0 { options.port } else { port })
         } else {
             (host, port)
         };
         let slots = slot_ranges(fields.get(8..).unwrap_or_default());
         if slots.is_empty() {
-            warnings.push_str(&format!(
-                "WARNING: Master node {host}:{port} has no slots, skipping...\n"
-            ));
+            warnings.push_str(&format!("WARNING: Master node {host}:{port} has no slots, skipping...\n"));
             continue;
         }
-        primaries.push(Primary {
-            id: (*id).to_owned(),
-            host,
-            port,
-            slots,
-        });
+        primaries.push(Primary { id: (*id).to_owned(), host, port, slots });
     }
     Ok(primaries)
 }
@@ -242,10 +191,7 @@ fn parse_slots(reply: &Value, primaries: &[Primary]) -> Result<Vec<Vec<u16>>, St
         };
         let node = node.as_elements().unwrap_or_default();
         let id = node.get(2).and_then(Value::as_bytes).unwrap_or_default();
-        let Some(index) = primaries
-            .iter()
-            .position(|primary| primary.id.as_bytes() == id)
-        else {
+        let Some(index) = primaries.iter().position(|primary| primary.id.as_bytes() == id) else {
             return Err(format!(
                 "Failed to update cluster slots configuration: could not find node with ID {} in \
                  current configuration.\n",
@@ -259,10 +205,7 @@ fn parse_slots(reply: &Value, primaries: &[Primary]) -> Result<Vec<Vec<u16>>, St
 }
 
 fn tags_of(table: &[[u8; 3]], slots: &[u16]) -> Arc<[[u8; 3]]> {
-    slots
-        .iter()
-        .filter_map(|slot| table.get(usize::from(*slot)).copied())
-        .collect()
+    slots.iter().filter_map(|slot| table.get(usize::from(*slot)).copied()).collect()
 }
 
 /// For every slot three letters or digits that hash to it.
@@ -290,13 +233,12 @@ fn tag_table() -> Vec<[u8; 3]> {
 /// CRC16/XMODEM, the hash of Redis Cluster.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 {
-                crc << 1
-            } else {
-                (crc << 1) ^ 0x1021
-            }
-        })
+        (0..8).fold(
+            crc ^ (u16::from(*byte) << 8),
+            |crc, _| {
+                if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+            },
+        )
     })
 }
 
@@ -332,10 +274,7 @@ d4 127.0.0.1:7004@17004 master - 0 0 4 connected
         assert_eq!((nodes[0].host.as_str(), nodes[0].port), ("127.0.0.1", 7001));
         assert_eq!(nodes[0].slots, [0, 1, 2, 5]);
         assert_eq!((nodes[1].host.as_str(), nodes[1].port), ("::1", 7002));
-        assert_eq!(
-            warnings,
-            "WARNING: Master node 127.0.0.1:7004 has no slots, skipping...\n"
-        );
+        assert_eq!(warnings, "WARNING: Master node 127.0.0.1:7004 has no slots, skipping...\n");
         assert!(parse_nodes("x", &Options::default(), &mut warnings).is_err());
     }
 

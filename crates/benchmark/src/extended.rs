@@ -238,14 +238,8 @@ pub(crate) struct Definition {
 
 /// Kind of the option called `name`, if it is one of ours.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
-    let definition = DEFINITIONS
-        .iter()
-        .find(|definition| definition.name == name)?;
-    Some(if definition.value.is_empty() {
-        Kind::Flag
-    } else {
-        Kind::Value
-    })
+    let definition = DEFINITIONS.iter().find(|definition| definition.name == name)?;
+    Some(if definition.value.is_empty() { Kind::Flag } else { Kind::Value })
 }
 
 /// Takes over one option. The error is a sentence for stderr.
@@ -317,10 +311,7 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--output-file" => extended.output_file = Some(PathBuf::from(value)),
         "--hdr-log" => extended.hdr_log = Some(PathBuf::from(value)),
         "--percentiles" => {
-            let list: Option<Vec<f64>> = value
-                .split(',')
-                .map(|part| part.trim().parse().ok())
-                .collect();
+            let list: Option<Vec<f64>> = value.split(',').map(|part| part.trim().parse().ok()).collect();
             let list = list.filter(|list| list.iter().all(|p| (0.0..=100.0).contains(p)));
             extended.percentiles = list.ok_or_else(|| wrong("numbers from 0 to 100"))?;
         }
@@ -361,8 +352,7 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--prometheus" => extended.prometheus = Some(value.to_owned()),
         "--script" => extended.script = Some(PathBuf::from(value)),
         "--source-ip" => {
-            let list: Result<Vec<_>, _> =
-                value.split(',').map(|part| part.trim().parse()).collect();
+            let list: Result<Vec<_>, _> = value.split(',').map(|part| part.trim().parse()).collect();
             extended.source_addresses = list.map_err(|_| wrong("addresses of this machine"))?;
         }
         "--target" => {
@@ -371,9 +361,7 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
                     let host = host.trim_matches(['[', ']']).to_owned();
                     port.parse().ok().map(|port| (host, port))
                 });
-                extended
-                    .targets
-                    .push(target.ok_or_else(|| wrong("host:port,host:port"))?);
+                extended.targets.push(target.ok_or_else(|| wrong("host:port,host:port"))?);
             }
         }
         "--pin" => extended.cpus = cpus(value).ok_or_else(|| wrong("CPUs such as 0-3,6"))?,
@@ -435,16 +423,9 @@ fn sizes(text: &str) -> Option<Vec<usize>> {
         }
         // Requests are prebuilt: a range is served by sizes spread evenly over it.
         let steps = (high - low).clamp(1, SIZE_STEPS - 1);
-        return Some(
-            (0..=steps)
-                .map(|step| low + (high - low) * step / steps)
-                .collect(),
-        );
+        return Some((0..=steps).map(|step| low + (high - low) * step / steps).collect());
     }
-    let list: Option<Vec<usize>> = text
-        .split(',')
-        .map(|part| part.trim().parse().ok())
-        .collect();
+    let list: Option<Vec<usize>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
     list.filter(|list| !list.is_empty() && list.iter().all(|size| (1..=SIZE_MAX).contains(size)))
 }
 
@@ -457,9 +438,7 @@ fn value_kind(text: &str) -> Option<ValueKind> {
                 || share.parse().ok(),
                 |percent| percent.parse::<f64>().ok().map(|percent| percent / 100.0),
             )?;
-            (0.0..=1.0)
-                .contains(&share)
-                .then_some(ValueKind::Compressible(share))
+            (0.0..=1.0).contains(&share).then_some(ValueKind::Compressible(share))
         }
         _ => None,
     }
@@ -478,12 +457,7 @@ fn cpus(text: &str) -> Option<Vec<usize>> {
     Some(list)
 }
 
-const DEFAULT_RATE: Rate = Rate {
-    per_second: 0.0,
-    arrival: Arrival::Fixed,
-    max_backlog: 1_000_000,
-    open_loop: true,
-};
+const DEFAULT_RATE: Rate = Rate { per_second: 0.0, arrival: Arrival::Fixed, max_backlog: 1_000_000, open_loop: true };
 const SIZE_MAX: usize = 1 << 30;
 const SIZE_STEPS: usize = 64;
 
@@ -580,36 +554,22 @@ mod tests {
         apply(&mut extended, "--pin", "0-2,5").unwrap();
         assert_eq!(extended.cpus, [0, 1, 2, 5]);
         apply(&mut extended, "--target", "a:1,[::1]:2").unwrap();
-        assert_eq!(
-            extended.targets,
-            [("a".to_owned(), 1), ("::1".to_owned(), 2)]
-        );
+        assert_eq!(extended.targets, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
     }
 
     #[test]
     fn mistakes_name_option_and_value() {
         let mut extended = Extended::default();
-        for (name, value) in [
-            ("--rate", "x"),
-            ("--keys", "y"),
-            ("--size", "9-1"),
-            ("--warmup", ""),
-        ] {
+        for (name, value) in [("--rate", "x"), ("--keys", "y"), ("--size", "9-1"), ("--warmup", "")] {
             let error = apply(&mut extended, name, value).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
-        assert_eq!(
-            apply(&mut extended, "--rdma", ""),
-            Err("--rdma is not supported".to_owned())
-        );
+        assert_eq!(apply(&mut extended, "--rdma", ""), Err("--rdma is not supported".to_owned()));
     }
 
     #[test]
     fn every_definition_is_applied() {
-        for definition in DEFINITIONS
-            .iter()
-            .filter(|d| !d.help.starts_with("Not supported"))
-        {
+        for definition in DEFINITIONS.iter().filter(|d| !d.help.starts_with("Not supported")) {
             let result = apply(&mut Extended::default(), definition.name, "\u{0}");
             if let Err(error) = result {
                 assert!(!error.ends_with("is not supported"), "{error}");

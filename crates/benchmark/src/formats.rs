@@ -68,16 +68,12 @@ impl Report {
     pub(crate) fn new(arguments: &[OsString], session: &Session) -> Report {
         let baseline = session.options.extended.baseline.as_ref().and_then(|path| {
             let text = fs::read_to_string(path).map_err(|error| error.to_string());
-            let parsed = text.and_then(|text| {
-                serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string())
-            });
+            let parsed =
+                text.and_then(|text| serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string()));
             match parsed {
                 Ok(json) => Some(json),
                 Err(error) => {
-                    eprintln!(
-                        "WARNING: cannot read the baseline {}: {error}",
-                        path.display()
-                    );
+                    eprintln!("WARNING: cannot read the baseline {}: {error}", path.display());
                     None
                 }
             }
@@ -134,8 +130,9 @@ impl Report {
             Output::Markdown => self.markdown.clone(),
         };
         match &extended.output_file {
-            Some(path) => fs::write(path, &text)
-                .map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?,
+            Some(path) => {
+                fs::write(path, &text).map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?
+            }
             None if extended.output != Output::Redis => put(&text),
             None => {}
         }
@@ -147,22 +144,13 @@ impl Report {
     }
 
     /// What is worse than in the baseline by more than is allowed.
-    pub(crate) fn worse_than_baseline(
-        &self,
-        session: &Session,
-        outcome: &Outcome,
-    ) -> Option<String> {
+    pub(crate) fn worse_than_baseline(&self, session: &Session, outcome: &Outcome) -> Option<String> {
         let tests = self.baseline.as_ref()?.get("tests")?.as_array()?;
-        let before = tests
-            .iter()
-            .find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))?;
+        let before = tests.iter().find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))?;
         let allowed = session.options.extended.max_regress_percent / 100.0;
         let tps = before.get("tps")?.as_f64()?;
         if outcome.rate() < tps * (1.0 - allowed) {
-            return Some(format!(
-                "{:.0} requests per second, {tps:.0} before",
-                outcome.rate()
-            ));
+            return Some(format!("{:.0} requests per second, {tps:.0} before", outcome.rate()));
         }
         let p99 = before.get("service")?.get("p99")?.as_f64()?;
         let now = milliseconds(latency::value_at_percent(&outcome.service, 99.0));
@@ -175,15 +163,9 @@ pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
     let Some(response) = &outcome.response else {
         return String::new();
     };
-    let mut out = String::from(
-        "  open loop (msec):       avg       p50       p90       p99     p99.9       max\n",
-    );
+    let mut out = String::from("  open loop (msec):       avg       p50       p90       p99     p99.9       max\n");
     for (name, histogram) in [("response", response), ("service", &outcome.service)] {
-        let _ = write!(
-            out,
-            "    {name:<14}{:>9.3}",
-            latency::mean_us(histogram) / 1000.0
-        );
+        let _ = write!(out, "    {name:<14}{:>9.3}", latency::mean_us(histogram) / 1000.0);
         for percent in [50.0, 90.0, 99.0, 99.9, 100.0] {
             let value = milliseconds(latency::value_at_percent(histogram, percent));
             let _ = write!(out, " {value:>9.3}");
@@ -191,11 +173,7 @@ pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
         out.push('\n');
     }
     if outcome.dropped + outcome.backlog > 0 {
-        let _ = writeln!(
-            out,
-            "    {} requests dropped, {} still waiting at the end",
-            outcome.dropped, outcome.backlog
-        );
+        let _ = writeln!(out, "    {} requests dropped, {} still waiting at the end", outcome.dropped, outcome.backlog);
     }
     out
 }
@@ -272,55 +250,21 @@ fn csv_row(session: &Session, outcome: &Outcome) -> String {
         format!("{:.3}", service.stdev() / 1000.0),
         outcome.bytes_received.to_string(),
         outcome.bytes_sent.to_string(),
-        outcome
-            .response
-            .as_ref()
-            .map_or_else(String::new, |response| {
-                format!(
-                    "{:.3}",
-                    milliseconds(latency::value_at_percent(response, 99.0))
-                )
-            }),
+        outcome.response.as_ref().map_or_else(String::new, |response| {
+            format!("{:.3}", milliseconds(latency::value_at_percent(response, 99.0)))
+        }),
     ];
-    fields.extend(
-        options
-            .extended
-            .percentiles
-            .iter()
-            .map(|p| format!("{:.3}", at(*p))),
-    );
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|field| format!("\"{}\"", field.replace('"', "\"\"")))
-        .collect();
+    fields.extend(options.extended.percentiles.iter().map(|p| format!("{:.3}", at(*p))));
+    let fields: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
     format!("{}\n", fields.join(","))
 }
 
 fn markdown_header(options: &Options) -> String {
-    let mut heads = vec![
-        "test".to_owned(),
-        "requests".to_owned(),
-        "time (s)".to_owned(),
-        "TPS".to_owned(),
-    ];
+    let mut heads = vec!["test".to_owned(), "requests".to_owned(), "time (s)".to_owned(), "TPS".to_owned()];
     heads.push("avg (ms)".to_owned());
-    heads.extend(
-        options
-            .extended
-            .percentiles
-            .iter()
-            .map(|percent| format!("p{percent}")),
-    );
-    heads.extend([
-        "max".to_owned(),
-        "errors".to_owned(),
-        "generator CPU".to_owned(),
-    ]);
-    let rule: Vec<&str> = heads
-        .iter()
-        .enumerate()
-        .map(|(at, _)| if at == 0 { "---" } else { "---:" })
-        .collect();
+    heads.extend(options.extended.percentiles.iter().map(|percent| format!("p{percent}")));
+    heads.extend(["max".to_owned(), "errors".to_owned(), "generator CPU".to_owned()]);
+    let rule: Vec<&str> = heads.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
     format!("| {} |\n|{}|\n", heads.join(" | "), rule.join("|"))
 }
 
@@ -333,12 +277,14 @@ fn markdown_row(session: &Session, outcome: &Outcome) -> String {
         format!("{:.0}", outcome.rate()),
         format!("{:.3}", latency::mean_us(latency) / 1000.0),
     ];
-    cells.extend(session.options.extended.percentiles.iter().map(|p| {
-        format!(
-            "{:.3}",
-            milliseconds(latency::value_at_percent(latency, *p))
-        )
-    }));
+    cells.extend(
+        session
+            .options
+            .extended
+            .percentiles
+            .iter()
+            .map(|p| format!("{:.3}", milliseconds(latency::value_at_percent(latency, *p)))),
+    );
     cells.push(format!("{:.3}", milliseconds(latency.max())));
     cells.push(outcome.errors.total().to_string());
     cells.push(format!("{:.0}%", outcome.busiest_thread * 100.0));
@@ -352,20 +298,14 @@ fn hide_passwords(arguments: &[OsString]) -> Vec<String> {
     for argument in arguments {
         let text = argument.to_string_lossy().into_owned();
         let is_secret = previous == "-a" || (previous == "-u" && text.contains('@'));
-        hidden.push(if is_secret {
-            "…".to_owned()
-        } else {
-            text.clone()
-        });
+        hidden.push(if is_secret { "…".to_owned() } else { text.clone() });
         previous = text;
     }
     hidden
 }
 
 fn unix_seconds(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64()
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

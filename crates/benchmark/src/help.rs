@@ -35,19 +35,14 @@ pub(crate) fn text(program: &str, task: Option<&str>) -> String {
     }
     out.push('\n');
     out.push_str(&EXAMPLES.replace("PROGRAM", program));
-    let _ = write!(
-        out,
-        "\nOne section only: --help load, keys, errors, reports, machine, tests or examples.\n"
-    );
+    let _ = write!(out, "\nOne section only: --help load, keys, errors, reports, machine, tests or examples.\n");
     out
 }
 
 fn section(task: &str) -> String {
     let mut out = format!("{}:\n", heading(task));
     for definition in DEFINITIONS.iter().filter(|definition| {
-        definition.task == task
-            && definition.help != "Not supported."
-            && definition.help != "The same."
+        definition.task == task && definition.help != "Not supported." && definition.help != "The same."
     }) {
         let option = format!("{} {}", definition.name, definition.value);
         let _ = writeln!(out, "  {:<24} {}", option.trim_end(), definition.help);
@@ -73,34 +68,19 @@ const COMPATIBLE: &[(&str, &str)] = &[
     ("--user NAME", "User name; needs -a."),
     ("-u URI", "redis://[[user:]password@]host[:port][/db]."),
     ("-c N", "Parallel connections (default 50)."),
-    (
-        "-n N",
-        "Requests of all connections together (default 100000).",
-    ),
+    ("-n N", "Requests of all connections together (default 100000)."),
     ("-d BYTES", "Size of values (default 3)."),
     ("--dbnum N", "Database to select (default 0)."),
     ("-3", "Speak RESP3."),
     ("--threads N", "Event-loop threads (default: one)."),
-    (
-        "--cluster",
-        "Spread over the primaries of a Redis Cluster; keys need {tag}.",
-    ),
+    ("--cluster", "Spread over the primaries of a Redis Cluster; keys need {tag}."),
     ("--enable-tracking", "Send CLIENT TRACKING on first."),
-    (
-        "-k 0|1",
-        "1 keeps connections (default), 0 opens one per batch.",
-    ),
+    ("-k 0|1", "1 keeps connections (default), 0 opens one per batch."),
     ("-r N", "Replace each __rand_int__ by 12 digits in 0..N-1."),
-    (
-        "-P N",
-        "Requests per batch, sent without waiting (default 1).",
-    ),
+    ("-P N", "Requests per batch, sent without waiting (default 1)."),
     ("-q", "One line per test."),
     ("--csv", "Comma-separated report."),
-    (
-        "--precision N",
-        "Digits of the latency histogram (default 3).",
-    ),
+    ("--precision N", "Digits of the latency histogram (default 3)."),
     ("-l", "Repeat for ever."),
     ("-t LIST", "Only these tests; see --help tests."),
     ("-I", "Only open idle connections and wait."),

@@ -49,23 +49,15 @@ pub(crate) enum Distribution {
 pub(crate) fn parse_distribution(text: &str) -> Option<Distribution> {
     let (name, argument) = text.split_once(':').unwrap_or((text, ""));
     let number = |text: &str, default: f64| -> Option<f64> {
-        let value = if text.is_empty() {
-            default
-        } else {
-            text.parse().ok()?
-        };
+        let value = if text.is_empty() { default } else { text.parse().ok()? };
         (value > 0.0 && f64::is_finite(value)).then_some(value)
     };
     match name {
         "uniform" => Some(Distribution::Uniform),
         "seq" | "sequential" => Some(Distribution::Sequential),
         "unique" | "shuffle" => Some(Distribution::Unique),
-        "zipf" => Some(Distribution::Zipf {
-            exponent: number(argument, 0.99)?,
-        }),
-        "gauss" => Some(Distribution::Gauss {
-            deviation: number(argument, 0.1)?,
-        }),
+        "zipf" => Some(Distribution::Zipf { exponent: number(argument, 0.99)? }),
+        "gauss" => Some(Distribution::Gauss { deviation: number(argument, 0.1)? }),
         "latest" => Some(Distribution::Latest),
         "hot" => {
             let (requests, keys) = argument.split_once(':').unwrap_or(("90%", "10%"));
@@ -73,10 +65,7 @@ pub(crate) fn parse_distribution(text: &str) -> Option<Distribution> {
                 let value: f64 = text.strip_suffix('%').unwrap_or(text).parse().ok()?;
                 (0.0..=100.0).contains(&value).then_some(value / 100.0)
             };
-            Some(Distribution::Hot {
-                requests: share(requests)?,
-                keys: share(keys)?,
-            })
+            Some(Distribution::Hot { requests: share(requests)?, keys: share(keys)? })
         }
         _ => None,
     }
@@ -94,23 +83,11 @@ pub(crate) struct Keys {
 #[derive(Debug, Clone)]
 enum Kind {
     Uniform,
-    Shared {
-        counter: Arc<AtomicU64>,
-        block: BlockCursor,
-        shuffle: Option<Shuffle>,
-    },
+    Shared { counter: Arc<AtomicU64>, block: BlockCursor, shuffle: Option<Shuffle> },
     Zipf(Zipf),
-    Gauss {
-        deviation: f64,
-    },
-    Latest {
-        zipf: Zipf,
-        newest: u64,
-    },
-    Hot {
-        requests: f64,
-        hot_keys: u64,
-    },
+    Gauss { deviation: f64 },
+    Latest { zipf: Zipf, newest: u64 },
+    Hot { requests: f64, hot_keys: u64 },
 }
 
 /// Numbers already taken from the shared counter by this thread.
@@ -123,32 +100,20 @@ struct BlockCursor {
 impl Keys {
     /// Numbers in `low..low + span` with the given distribution. A span of 0 always yields `low`.
     pub(crate) fn new(distribution: Distribution, low: u64, span: u64, seed: u32) -> Keys {
-        let shared = |shuffle| Kind::Shared {
-            counter: Arc::new(AtomicU64::new(0)),
-            block: BlockCursor::default(),
-            shuffle,
-        };
+        let shared =
+            |shuffle| Kind::Shared { counter: Arc::new(AtomicU64::new(0)), block: BlockCursor::default(), shuffle };
         let kind = match distribution {
             Distribution::Uniform => Kind::Uniform,
             Distribution::Sequential => shared(None),
             Distribution::Unique => shared(Some(Shuffle::new(span, seed))),
             Distribution::Zipf { exponent } => Kind::Zipf(Zipf::new(span.max(1), exponent)),
             Distribution::Gauss { deviation } => Kind::Gauss { deviation },
-            Distribution::Latest => Kind::Latest {
-                zipf: Zipf::new(span.max(1), 1.0),
-                newest: 0,
-            },
-            Distribution::Hot { requests, keys } => Kind::Hot {
-                requests,
-                hot_keys: scaled(span, keys).clamp(1, span.max(1)),
-            },
+            Distribution::Latest => Kind::Latest { zipf: Zipf::new(span.max(1), 1.0), newest: 0 },
+            Distribution::Hot { requests, keys } => {
+                Kind::Hot { requests, hot_keys: scaled(span, keys).clamp(1, span.max(1)) }
+            }
         };
-        Keys {
-            low,
-            span,
-            random: AdditiveRandom::new(seed),
-            kind,
-        }
+        Keys { low, span, random: AdditiveRandom::new(seed), kind }
     }
 
     /// The same distribution for another thread: shared counters stay shared, the random
@@ -171,11 +136,7 @@ impl Keys {
         }
         let offset = match &mut self.kind {
             Kind::Uniform => self.random.below(span),
-            Kind::Shared {
-                counter,
-                block,
-                shuffle,
-            } => {
+            Kind::Shared { counter, block, shuffle } => {
                 if block.next == block.end {
                     // Relaxed: only the uniqueness of the blocks matters, no data hangs on it.
                     block.next = counter.fetch_add(BLOCK, Ordering::Relaxed);
@@ -219,13 +180,7 @@ struct Zipf {
 
 impl Zipf {
     fn new(count: u64, exponent: f64) -> Zipf {
-        let mut zipf = Zipf {
-            exponent,
-            integral_low: 0.0,
-            integral_high: 0.0,
-            shortcut: 0.0,
-            count,
-        };
+        let mut zipf = Zipf { exponent, integral_low: 0.0, integral_high: 0.0, shortcut: 0.0, count };
         zipf.integral_low = zipf.integral(1.5) - 1.0;
         zipf.integral_high = zipf.integral(as_float(count) + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
@@ -256,20 +211,12 @@ impl Zipf {
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let scaled = (1.0 - self.exponent) * log;
-        log * if scaled.abs() > 1e-8 {
-            scaled.exp_m1() / scaled
-        } else {
-            1.0 + scaled / 2.0
-        }
+        log * if scaled.abs() > 1e-8 { scaled.exp_m1() / scaled } else { 1.0 + scaled / 2.0 }
     }
 
     fn inverse(&self, y: f64) -> f64 {
         let scaled = (y * (1.0 - self.exponent)).max(-1.0);
-        let factor = if scaled.abs() > 1e-8 {
-            scaled.ln_1p() / scaled
-        } else {
-            1.0 - scaled / 2.0
-        };
+        let factor = if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 };
         (y * factor).exp()
     }
 }
@@ -286,11 +233,7 @@ struct Shuffle {
 impl Shuffle {
     fn new(span: u64, seed: u32) -> Shuffle {
         let bits = u64::BITS - span.saturating_sub(1).leading_zeros();
-        Shuffle {
-            span,
-            half_bits: bits.div_ceil(2).max(1),
-            seed: u64::from(seed),
-        }
+        Shuffle { span, half_bits: bits.div_ceil(2).max(1), seed: u64::from(seed) }
     }
 
     fn at(&self, index: u64) -> u64 {
@@ -335,19 +278,12 @@ fn gauss(random: &mut AdditiveRandom, span: u64, deviation: f64) -> u64 {
 }
 
 fn scaled(span: u64, share: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "share is 0..=1"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "share is 0..=1")]
     let product = (as_float(span) * share) as u64;
     product
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "key spaces beyond 2^53 lose nothing that shows"
-)]
+#[expect(clippy::cast_precision_loss, reason = "key spaces beyond 2^53 lose nothing that shows")]
 fn as_float(value: u64) -> f64 {
     value as f64
 }
@@ -385,39 +321,20 @@ mod tests {
         for rank in [0_usize, 1, 9, 99] {
             let expected = 200_000.0 / harmonic / (rank as f64 + 1.0);
             let seen = f64::from(counts[rank]);
-            assert!(
-                (seen - expected).abs() < 5.0 * expected.sqrt(),
-                "{rank}: {seen} {expected}"
-            );
+            assert!((seen - expected).abs() < 5.0 * expected.sqrt(), "{rank}: {seen} {expected}");
         }
     }
 
     #[test]
     fn hot_share_is_kept() {
-        let mut keys = Keys::new(
-            Distribution::Hot {
-                requests: 0.9,
-                keys: 0.1,
-            },
-            0,
-            100,
-            2,
-        );
+        let mut keys = Keys::new(Distribution::Hot { requests: 0.9, keys: 0.1 }, 0, 100, 2);
         let hot = (0..10_000).filter(|_| keys.next() < 10).count();
         assert!((8_800..9_200).contains(&hot), "{hot}");
     }
 
     #[test]
     fn all_stay_inside() {
-        for text in [
-            "uniform",
-            "seq",
-            "unique",
-            "zipf:1.2",
-            "gauss:0.3",
-            "latest",
-            "hot:80%:20%",
-        ] {
+        for text in ["uniform", "seq", "unique", "zipf:1.2", "gauss:0.3", "latest", "hot:80%:20%"] {
             let mut keys = Keys::new(parse_distribution(text).unwrap(), 10, 7, 9);
             assert!((0..500).all(|_| (10..17).contains(&keys.next())), "{text}");
         }

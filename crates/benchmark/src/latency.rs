@@ -28,9 +28,7 @@ pub(crate) fn redis_view(fine: &Latency, digits: u8) -> Latency {
     for bucket in fine.iter_recorded() {
         // The library names a bucket by its highest value; the lowest is as good and stays
         // inside when it is clamped.
-        let value = fine
-            .lowest_equivalent(bucket.value_iterated_to())
-            .min(REDIS_HIGH_US);
+        let value = fine.lowest_equivalent(bucket.value_iterated_to()).min(REDIS_HIGH_US);
         view.saturating_record_n(value, bucket.count_at_value());
     }
     view
@@ -143,13 +141,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(view: &'a Latency) -> Self {
-        Cursor {
-            view,
-            lowest: 0,
-            next_lowest: 0,
-            count: 0,
-            cumulative: 0,
-        }
+        Cursor { view, lowest: 0, next_lowest: 0, count: 0, cumulative: 0 }
     }
 
     fn step(&mut self) {
@@ -168,11 +160,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn row(&self, percent: f64) -> Row {
-        Row {
-            percent,
-            value_us: self.highest(),
-            cumulative: self.cumulative,
-        }
+        Row { percent, value_us: self.highest(), cumulative: self.cumulative }
     }
 }
 
@@ -197,11 +185,7 @@ fn share(part: u64, total: u64) -> f64 {
 
 fn rank(percent: f64, total: u64) -> u64 {
     let rank = percent.min(100.0) / 100.0 * float(u128::from(total)) + 0.5;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "0 ..= total"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 ..= total")]
     let rank = rank as u64;
     rank.max(1)
 }

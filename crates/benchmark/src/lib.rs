@@ -2,7 +2,7 @@
 //! spends far less CPU per request, counts exactly, and can do what redis-benchmark cannot (open
 //! loop, mixes, key distributions, error budgets, machine-readable reports).
 //!
-//! It knows nothing of the server beside its protocol. Start reading at [`run`].
+//! It knows nothing of the server beside its protocol. Start reading at [`run()`].
 //!
 //! - `options`, `extended`, `uri`, `help`, `workload`: the command line and workload files.
 //! - `preflight`, `cluster`: what is asked from the server before the load.

@@ -56,11 +56,7 @@ impl View {
     /// An empty view of a test.
     pub(crate) fn new(title: &str) -> View {
         View {
-            title: title
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(TITLE_MAX)
-                .collect(),
+            title: title.chars().filter(|c| !c.is_control()).take(TITLE_MAX).collect(),
             elapsed: Duration::ZERO,
             share: None,
             finished: 0,
@@ -77,21 +73,13 @@ impl View {
 
     /// Takes in what has happened.
     pub(crate) fn update(&mut self, news: &News) {
-        let interval = news
-            .elapsed
-            .saturating_sub(self.elapsed)
-            .as_secs_f64()
-            .max(1e-3);
-        push(
-            &mut self.rates,
-            float(news.finished.saturating_sub(self.finished)) / interval,
-        );
+        let interval = news.elapsed.saturating_sub(self.elapsed).as_secs_f64().max(1e-3);
+        push(&mut self.rates, float(news.finished.saturating_sub(self.finished)) / interval);
         let at = |percent| float(latency::value_at_percent(&news.latencies, percent)) / 1000.0;
         push(&mut self.medians, at(50.0));
         push(&mut self.tails, at(99.0));
         for bucket in news.latencies.iter_recorded() {
-            self.all
-                .saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
+            self.all.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
         }
         self.elapsed = news.elapsed;
         self.share = news.share;
@@ -126,25 +114,16 @@ impl View {
         let mut head = format!(" {}   {seconds:.1} s", self.bold(&self.title));
         if let Some(share) = self.share {
             let share = share.clamp(0.0, 1.0);
-            let left = if share > 0.01 {
-                seconds / share - seconds
-            } else {
-                0.0
-            };
+            let left = if share > 0.01 { seconds / share - seconds } else { 0.0 };
             let bar = bar(share, BAR_WIDTH, '░');
             let _ = write!(head, "  {bar}  {:.0}%  {left:.1} s left", share * 100.0);
         }
         let mut lines = vec![head];
-        for (name, series, decimals) in [
-            ("TPS", &self.rates, 0),
-            ("p50 ms", &self.medians, 3),
-            ("p99 ms", &self.tails, 3),
-        ] {
+        for (name, series, decimals) in
+            [("TPS", &self.rates, 0), ("p50 ms", &self.medians, 3), ("p99 ms", &self.tails, 3)]
+        {
             let last = series.back().copied().unwrap_or_default();
-            lines.push(format!(
-                " {name:<8} {last:>12.decimals$}  {}",
-                sparks(series)
-            ));
+            lines.push(format!(" {name:<8} {last:>12.decimals$}  {}", sparks(series)));
         }
         lines.push(format!(
             " errors   {:>12}   connections {}   Ctrl-C ends the test and reports",
@@ -170,21 +149,13 @@ impl View {
                 let share = float(until - before) / float(self.all.len());
                 before = until;
                 let bar = bar(share, BAR_WIDTH, ' ');
-                format!(
-                    " ≤ {:>9.3} ms  {bar}  {:.1}%",
-                    float(bound) / 1000.0,
-                    share * 100.0
-                )
+                format!(" ≤ {:>9.3} ms  {bar}  {:.1}%", float(bound) / 1000.0, share * 100.0)
             })
             .collect()
     }
 
     fn bold(&self, text: &str) -> String {
-        if self.has_colour {
-            format!("\x1b[1m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.has_colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
@@ -198,28 +169,19 @@ fn push(series: &mut VecDeque<f64>, value: f64) {
 /// A line chart of one character per value, from zero to the greatest.
 fn sparks(series: &VecDeque<f64>) -> String {
     let top = series.iter().copied().fold(0.0, f64::max);
-    series
-        .iter()
-        .map(|value| SPARK_CHARS[step(*value, top, SPARK_CHARS.len() - 1)])
-        .collect()
+    series.iter().map(|value| SPARK_CHARS[step(*value, top, SPARK_CHARS.len() - 1)]).collect()
 }
 
 fn bar(share: f64, width: usize, empty: char) -> String {
     let full = step(share, 1.0, width);
-    (0..width)
-        .map(|at| if at < full { '█' } else { empty })
-        .collect()
+    (0..width).map(|at| if at < full { '█' } else { empty }).collect()
 }
 
 fn step(value: f64, top: f64, steps: usize) -> usize {
     if top <= 0.0 {
         return 0;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and the number of steps"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of steps")]
     let step = (value / top * float(steps as u64)).round() as usize;
     step.min(steps)
 }
@@ -259,10 +221,7 @@ mod tests {
         assert!(first.contains("25%  6.0 s left"), "{first}");
         assert!(first.contains(" TPS                50  █"), "{first}");
         assert!(first.contains(" p99 ms          0.900"), "{first}");
-        assert!(
-            first.contains("≤     0.128 ms") && first.contains("90.0%"),
-            "{first}"
-        );
+        assert!(first.contains("≤     0.128 ms") && first.contains("90.0%"), "{first}");
         let lines = first.matches('\n').count();
         assert!(view.draw().starts_with(&format!("\r\x1b[{lines}A\x1b[J")));
         view.erase();

@@ -87,16 +87,12 @@ impl Options {
     /// The local address to connect from for connections to the server at this index.
     pub(crate) fn source(&self, index: u32) -> Option<std::net::IpAddr> {
         let addresses = &self.extended.source_addresses;
-        addresses
-            .get((index as usize).checked_rem(addresses.len())?)
-            .copied()
+        addresses.get((index as usize).checked_rem(addresses.len())?).copied()
     }
 
     /// Whether the test called `name` is to be run.
     pub(crate) fn test_is_selected(&self, name: &str) -> bool {
-        self.tests
-            .as_ref()
-            .is_none_or(|tests| tests.contains(&format!(",{name},")))
+        self.tests.as_ref().is_none_or(|tests| tests.contains(&format!(",{name},")))
     }
 }
 
@@ -151,16 +147,8 @@ pub(crate) enum Parsed {
 
 /// Reads the arguments (without the program's own name).
 pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
-    let words: Vec<Vec<u8>> = arguments
-        .iter()
-        .map(|word| word.as_encoded_bytes().to_vec())
-        .collect();
-    let mut parser = Parser {
-        words,
-        next: 0,
-        options: Options::default(),
-        warnings: Vec::new(),
-    };
+    let words: Vec<Vec<u8>> = arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+    let mut parser = Parser { words, next: 0, options: Options::default(), warnings: Vec::new() };
     match parser.run() {
         Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
         Err(stop) => stop,
@@ -255,9 +243,7 @@ impl Parser {
             "--threads" => {
                 let threads = self.number(name)?;
                 if threads > THREADS_MAX {
-                    self.warnings.push(format!(
-                        "WARNING: Too many threads, limiting threads to {THREADS_MAX}."
-                    ));
+                    self.warnings.push(format!("WARNING: Too many threads, limiting threads to {THREADS_MAX}."));
                 }
                 self.options.threads = usize::try_from(threads.clamp(0, THREADS_MAX)).unwrap_or(0);
             }
@@ -273,8 +259,7 @@ impl Parser {
         match name {
             "--tls" => self.options.tls = true,
             "--insecure" => {}
-            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers"
-            | "--tls-ciphersuites" => {
+            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
                 self.value(name)?;
             }
             _ => return Ok(false),
@@ -340,22 +325,16 @@ pub(crate) fn atoi(word: &[u8]) -> i64 {
         Some((b'+', rest)) => (false, rest),
         _ => (false, word),
     };
-    let magnitude =
-        digits
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .fold(0_i64, |sum, byte| {
-                sum.saturating_mul(10)
-                    .saturating_add(i64::from(byte - b'0'))
-            });
+    let magnitude = digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .fold(0_i64, |sum, byte| sum.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
     if negative { -magnitude } else { magnitude }
 }
 
 /// Reads `250ms`, `10s`, `5m`, `1h` or a bare number of seconds.
 pub(crate) fn duration(value: &str) -> Option<Duration> {
-    let split = value
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(value.len());
+    let split = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
     let (number, unit) = value.split_at(split);
     let number: f64 = number.parse().ok()?;
     let seconds = match unit {

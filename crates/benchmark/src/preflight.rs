@@ -50,30 +50,21 @@ enum Stream {
 
 impl Connection {
     /// Connects to `host:port`, or to the socket of the options, and authenticates.
-    pub(crate) fn open(
-        options: &Options,
-        endpoint: Option<(&str, u16)>,
-    ) -> Result<(Connection, Server), Failure> {
+    pub(crate) fn open(options: &Options, endpoint: Option<(&str, u16)>) -> Result<(Connection, Server), Failure> {
         let name = match endpoint {
             Some((host, port)) => format!("{host}:{port}"),
             None => options.server_name(),
         };
         let opened = match (&options.socket, endpoint) {
-            (Some(path), None) => UnixStream::connect(path)
-                .map(|stream| (Stream::Unix(stream), Address::Unix(path.clone()))),
+            (Some(path), None) => {
+                UnixStream::connect(path).map(|stream| (Stream::Unix(stream), Address::Unix(path.clone())))
+            }
             (_, Some((host, port))) => connect_tcp(host, port),
             (None, None) => connect_tcp(&options.host, options.port),
         };
-        let (stream, address) = opened.map_err(|error| {
-            Failure(format!(
-                "Could not connect to Redis at {name}: {}\n",
-                reason(&error)
-            ))
-        })?;
-        let mut connection = Connection {
-            stream,
-            input: Vec::new(),
-        };
+        let (stream, address) =
+            opened.map_err(|error| Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error))))?;
+        let mut connection = Connection { stream, input: Vec::new() };
         if let Some(password) = &options.password {
             let mut words: Vec<&[u8]> = vec![b"AUTH"];
             words.extend(options.user.as_deref());
@@ -81,15 +72,11 @@ impl Connection {
             match connection.ask(&words) {
                 Ok(Value::Error(text)) => {
                     let text = String::from_utf8_lossy(&text);
-                    return Err(Failure(format!(
-                        "Node {name} replied with error:\n{text}\n"
-                    )));
+                    return Err(Failure(format!("Node {name} replied with error:\n{text}\n")));
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    return Err(Failure(format!(
-                        "ERROR: failed to fetch reply from {name}\n"
-                    )));
+                    return Err(Failure(format!("ERROR: failed to fetch reply from {name}\n")));
                 }
             }
         }
@@ -109,9 +96,7 @@ impl Connection {
             if let Some(skipped) = skip_reply(&self.input, &mut state).map_err(bad)? {
                 let parsed = parse_reply(&self.input).map_err(bad)?;
                 self.input.drain(..skipped.consumed);
-                return parsed
-                    .map(|(value, _)| value)
-                    .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
+                return parsed.map(|(value, _)| value).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
             }
             let mut chunk = [0_u8; 16 * 1024];
             let read = match &mut self.stream {
@@ -133,9 +118,7 @@ impl Connection {
                 Ok(Value::Error(text)) if text.starts_with(b"NOAUTH") => {
                     let text = String::from_utf8_lossy(&text);
                     let name = &server.name;
-                    return Err(Failure(format!(
-                        "Node {name} replied with error:\n{text}\n"
-                    )));
+                    return Err(Failure(format!("Node {name} replied with error:\n{text}\n")));
                 }
                 Ok(Value::Array(elements)) if elements.len() >= 2 => {
                     let value = elements[1].as_bytes().unwrap_or_default();
@@ -146,9 +129,7 @@ impl Connection {
         }
         let mut values = values.into_iter();
         let (save, appendonly) = (values.next(), values.next());
-        Ok(save
-            .zip(appendonly)
-            .map(|(save, appendonly)| ServerConfig { save, appendonly }))
+        Ok(save.zip(appendonly).map(|(save, appendonly)| ServerConfig { save, appendonly }))
     }
 }
 
@@ -158,9 +139,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
         return "Server closed the connection".to_owned();
     }
     let text = error.to_string();
-    let text = text
-        .strip_prefix("failed to lookup address information: ")
-        .unwrap_or(&text);
+    let text = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
     match text.rfind(" (os error ") {
         Some(at) => text[..at].to_owned(),
         None => text.to_owned(),
@@ -196,22 +175,13 @@ mod tests {
 
     #[test]
     fn reasons_are_those_of_the_system() {
-        assert_eq!(
-            reason(&io::Error::from_raw_os_error(111)),
-            "Connection refused"
-        );
-        assert_eq!(
-            reason(&io::ErrorKind::UnexpectedEof.into()),
-            "Server closed the connection"
-        );
+        assert_eq!(reason(&io::Error::from_raw_os_error(111)), "Connection refused");
+        assert_eq!(reason(&io::ErrorKind::UnexpectedEof.into()), "Server closed the connection");
     }
 
     #[test]
     fn a_refused_connection_names_the_server() {
-        let options = Options {
-            port: 1,
-            ..Options::default()
-        };
+        let options = Options { port: 1, ..Options::default() };
         let failure = Connection::open(&options, None).map(|_| ()).unwrap_err();
         let expected = "Could not connect to Redis at 127.0.0.1:1: Connection refused\n";
         assert_eq!(failure, Failure(expected.to_owned()));

@@ -54,14 +54,7 @@ impl Progress {
             _ if io::stderr().is_terminal() => Sink::Stderr,
             _ => Sink::Nowhere,
         };
-        Progress {
-            sink,
-            title: String::new(),
-            printed_bytes: 0,
-            previous: (Duration::ZERO, 0, 0),
-            live: None,
-            metrics,
-        }
+        Progress { sink, title: String::new(), printed_bytes: 0, previous: (Duration::ZERO, 0, 0), live: None, metrics }
     }
 
     /// Whether [`Progress::show_live`] is to be called instead of [`Progress::show`].
@@ -125,11 +118,7 @@ impl Progress {
     /// The bytes that wipe the line before a report; empty where no line is shown.
     pub(crate) fn blank(&self) -> String {
         let width = self.printed_bytes;
-        if matches!(self.sink, Sink::Nowhere | Sink::Live) {
-            String::new()
-        } else {
-            format!("{:>width$}\r", " ")
-        }
+        if matches!(self.sink, Sink::Nowhere | Sink::Live) { String::new() } else { format!("{:>width$}\r", " ") }
     }
 
     /// Wipes the line if it is not on stdout, where the report does so itself.
@@ -154,9 +143,7 @@ impl Progress {
         let _ = match self.sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
-                stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush())
+                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
             }
             Sink::Stderr | Sink::Live => io::stderr().lock().write_all(text.as_bytes()),
             Sink::Nowhere => Ok(()),
@@ -166,20 +153,12 @@ impl Progress {
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn ratio(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        count as f64 / seconds
-    } else {
-        0.0
-    }
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
 /// Redis: prints `-nan` before the first reply; a number is more use.
 fn average_ms(sum_us: u64, count: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    let average = if count == 0 {
-        0.0
-    } else {
-        sum_us as f64 / count as f64 / 1000.0
-    };
+    let average = if count == 0 { 0.0 } else { sum_us as f64 / count as f64 / 1000.0 };
     average
 }

@@ -37,15 +37,8 @@ impl Metrics {
     }
 
     fn text(&self) -> String {
-        let title = self
-            .title
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let title = title
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n");
+        let title = self.title.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let title = title.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let finished = self.finished.load(Ordering::Relaxed);
         let sum = Duration::from_micros(self.latency_sum_us.load(Ordering::Relaxed));
         let connected = self.connected.load(Ordering::Relaxed);
@@ -69,11 +62,7 @@ impl Metrics {
 
 /// Starts to answer on `address` (`host:port`, or a port on the loopback interface).
 pub(crate) fn serve(address: &str, metrics: Arc<Metrics>) -> Result<SocketAddr, String> {
-    let address = if address.contains(':') {
-        address.to_owned()
-    } else {
-        format!("127.0.0.1:{address}")
-    };
+    let address = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
     let failed = |error: io::Error| format!("Error: cannot serve metrics on {address}: {error}");
     let listener = TcpListener::bind(&address).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
@@ -94,10 +83,7 @@ fn answer(mut stream: TcpStream, metrics: &Metrics) -> io::Result<()> {
     stream.set_write_timeout(Some(TIME_LIMIT))?;
     let mut request = [0_u8; REQUEST_BYTES_MAX];
     let mut length = 0;
-    while !request[..length]
-        .windows(4)
-        .any(|window| window == b"\r\n\r\n")
-    {
+    while !request[..length].windows(4).any(|window| window == b"\r\n\r\n") {
         let read = stream.read(&mut request[length..])?;
         if read == 0 {
             return Ok(());
@@ -105,11 +91,8 @@ fn answer(mut stream: TcpStream, metrics: &Metrics) -> io::Result<()> {
         length += read;
     }
     let is_metrics = request.starts_with(b"GET /metrics ");
-    let (status, body) = if is_metrics {
-        ("200 OK", metrics.text())
-    } else {
-        ("404 Not Found", "Try /metrics\n".to_owned())
-    };
+    let (status, body) =
+        if is_metrics { ("200 OK", metrics.text()) } else { ("404 Not Found", "Try /metrics\n".to_owned()) };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",

@@ -26,11 +26,7 @@ impl AdditiveRandom {
             }
             *slot = word_of(word);
         }
-        let mut random = AdditiveRandom {
-            words,
-            front: SEPARATION,
-            rear: 0,
-        };
+        let mut random = AdditiveRandom { words, front: SEPARATION, rear: 0 };
         for _ in 0..DEGREE * 10 {
             random.next_bits();
         }
@@ -42,16 +38,8 @@ impl AdditiveRandom {
     pub(crate) fn next_bits(&mut self) -> u32 {
         let sum = self.words[self.front].wrapping_add(self.words[self.rear]);
         self.words[self.front] = sum;
-        self.front = if self.front + 1 == DEGREE {
-            0
-        } else {
-            self.front + 1
-        };
-        self.rear = if self.rear + 1 == DEGREE {
-            0
-        } else {
-            self.rear + 1
-        };
+        self.front = if self.front + 1 == DEGREE { 0 } else { self.front + 1 };
+        self.rear = if self.rear + 1 == DEGREE { 0 } else { self.rear + 1 };
         sum >> 1
     }
 
@@ -72,20 +60,13 @@ impl AdditiveRandom {
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         let bits = u64::from(self.next_bits()) << 31 | u64::from(self.next_bits());
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a unit fraction needs 53 bits only"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a unit fraction needs 53 bits only")]
         let unit = bits as f64 / (1_u64 << 62) as f64;
         unit.min(1.0 - f64::EPSILON)
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the low 32 bits"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low 32 bits")]
 fn word_of(value: i64) -> u32 {
     value as u32
 }

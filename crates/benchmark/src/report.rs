@@ -71,12 +71,7 @@ impl Summary {
 }
 
 /// The full text report of 7.2.
-pub(crate) fn text(
-    options: &Options,
-    threads: usize,
-    server: &Configuration,
-    outcome: &Outcome,
-) -> String {
+pub(crate) fn text(options: &Options, threads: usize, server: &Configuration, outcome: &Outcome) -> String {
     let view = latency::redis_view(&outcome.service, options.precision);
     let mut out = heading(options, outcome);
     match server {
@@ -84,11 +79,7 @@ pub(crate) fn text(
             let _ = writeln!(out, "  cluster mode: yes ({} masters)", nodes.len());
             for (index, config) in nodes.iter().enumerate() {
                 let Some(config) = config else { continue };
-                let save = if config.save.is_empty() {
-                    "NONE"
-                } else {
-                    &config.save
-                };
+                let save = if config.save.is_empty() { "NONE" } else { &config.save };
                 let _ = writeln!(out, "  node [{index}] configuration:");
                 let _ = writeln!(out, "    save: {save}");
                 let _ = writeln!(out, "    appendonly: {}", config.appendonly);
@@ -96,11 +87,7 @@ pub(crate) fn text(
         }
         Configuration::Standalone(Some(config)) => {
             let _ = writeln!(out, "  host configuration \"save\": {}", config.save);
-            let _ = writeln!(
-                out,
-                "  host configuration \"appendonly\": {}",
-                config.appendonly
-            );
+            let _ = writeln!(out, "  host configuration \"appendonly\": {}", config.appendonly);
         }
         Configuration::Standalone(None) => {}
     }
@@ -120,14 +107,7 @@ pub(crate) fn text(
         outcome.redis_rate()
     );
     let heads = ["avg", "min", "p50", "p95", "p99", "max"];
-    let values = [
-        figures.average,
-        figures.min,
-        figures.p50,
-        figures.p95,
-        figures.p99,
-        figures.max,
-    ];
+    let values = [figures.average, figures.min, figures.p50, figures.p95, figures.p99, figures.max];
     let heads: Vec<String> = heads.iter().map(|head| format!("{head:>9}")).collect();
     let values: Vec<String> = values.iter().map(|value| format!("{value:9.3}")).collect();
     let _ = write!(out, "    {}\n    {}\n", heads.join(" "), values.join(" "));
@@ -167,11 +147,7 @@ pub(crate) fn text_of_redis_4(options: &Options, outcome: &Outcome) -> String {
         return format!("\"{}\",\"{:.2}\"\n", outcome.title, outcome.redis_rate());
     }
     if options.quiet {
-        return format!(
-            "{}: {:.2} requests per second\n",
-            outcome.title,
-            outcome.redis_rate()
-        );
+        return format!("{}: {:.2} requests per second\n", outcome.title, outcome.redis_rate());
     }
     let mut out = heading(options, outcome);
     out.push('\n');
@@ -180,10 +156,7 @@ pub(crate) fn text_of_redis_4(options: &Options, outcome: &Outcome) -> String {
     let mut pending: Option<(u64, u64)> = None;
     let mut lines = Vec::new();
     for bucket in outcome.service.iter_recorded() {
-        let whole_ms = outcome
-            .service
-            .lowest_equivalent(bucket.value_iterated_to())
-            / 1000;
+        let whole_ms = outcome.service.lowest_equivalent(bucket.value_iterated_to()) / 1000;
         if let Some((ms, count)) = pending
             && ms != whole_ms
         {

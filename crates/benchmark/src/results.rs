@@ -25,9 +25,7 @@ impl Errors {
         let class = text.split(' ').next().unwrap_or_default();
         let is_word = !class.is_empty()
             && class.len() <= 32
-            && class
-                .bytes()
-                .all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            && class.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         self.add(if is_word { class } else { "ERR" }, text);
     }
 
@@ -36,10 +34,7 @@ impl Errors {
         match self.classes.get_mut(class) {
             Some(known) => known.count += 1,
             None => {
-                let entry = ErrorClass {
-                    count: 1,
-                    first: text.to_owned(),
-                };
+                let entry = ErrorClass { count: 1, first: text.to_owned() };
                 self.classes.insert(class.to_owned(), entry);
             }
         }
@@ -64,18 +59,12 @@ impl Errors {
 
     /// Errors that a cluster client expects while slots move; they do not fail a run.
     pub(crate) fn redirects(&self) -> u64 {
-        ["MOVED", "ASK"]
-            .iter()
-            .filter_map(|class| self.classes.get(*class))
-            .map(|c| c.count)
-            .sum()
+        ["MOVED", "ASK"].iter().filter_map(|class| self.classes.get(*class)).map(|c| c.count).sum()
     }
 
     /// Classes in alphabetical order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &ErrorClass)> {
-        self.classes
-            .iter()
-            .map(|(class, entry)| (class.as_str(), entry))
+        self.classes.iter().map(|(class, entry)| (class.as_str(), entry))
     }
 }
 
@@ -151,10 +140,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Requests per second as redis-benchmark computes it: single precision, whole milliseconds.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "Redis: single precision, to the last digit"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "Redis: single precision, to the last digit")]
     pub(crate) fn redis_rate(&self) -> f32 {
         let seconds = match self.elapsed.as_millis() {
             // Too short for Redis's clock, which would show an infinite rate.
@@ -214,10 +200,7 @@ mod tests {
         errors.add_reply("MOVED 1 a:1");
         errors.add_reply("strange text");
         errors.add("timeout", "no reply within 1 s");
-        let seen: Vec<_> = errors
-            .iter()
-            .map(|(class, entry)| (class, entry.count))
-            .collect();
+        let seen: Vec<_> = errors.iter().map(|(class, entry)| (class, entry.count)).collect();
         assert_eq!(seen, [("ERR", 3), ("MOVED", 1), ("timeout", 1)]);
         assert_eq!((errors.total(), errors.redirects()), (5, 1));
     }

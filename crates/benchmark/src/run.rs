@@ -41,16 +41,11 @@ pub fn run(arguments: &[OsString], program: &str) -> ExitCode {
             ExitCode::SUCCESS
         }
         Parsed::Version => {
-            put(&format!(
-                "redis-benchmark {} ({NAME} {VERSION})\n",
-                help::REDIS_VERSION
-            ));
+            put(&format!("redis-benchmark {} ({NAME} {VERSION})\n", help::REDIS_VERSION));
             ExitCode::SUCCESS
         }
         Parsed::Invalid(option) => {
-            put(&format!(
-                "Invalid option \"{option}\" or option argument missing\n\n"
-            ));
+            put(&format!("Invalid option \"{option}\" or option argument missing\n\n"));
             put(&help::text(program, None));
             ExitCode::from(1)
         }
@@ -143,10 +138,7 @@ fn start(options: Options, arguments: &[OsString]) -> u8 {
 
 /// What is to be run one after the other, each with the name of its phase. The command line's
 /// options hold for all phases of a workload file; a phase may override them.
-fn phases(
-    options: Options,
-    arguments: &[OsString],
-) -> Result<Vec<(Option<String>, Options)>, String> {
+fn phases(options: Options, arguments: &[OsString]) -> Result<Vec<(Option<String>, Options)>, String> {
     let Some(path) = &options.extended.script else {
         return Ok(vec![(None, options)]);
     };
@@ -171,11 +163,7 @@ fn phases(
 }
 
 impl Session {
-    fn open(
-        options: Options,
-        phase: Option<String>,
-        metrics: Option<Arc<Metrics>>,
-    ) -> Result<Session, Failure> {
+    fn open(options: Options, phase: Option<String>, metrics: Option<Arc<Metrics>>) -> Result<Session, Failure> {
         let (mut out, mut warnings) = (String::new(), String::new());
         let mut info = formats::ServerInfo::default();
         let mut threads_shown = options.threads;
@@ -185,20 +173,13 @@ impl Session {
                 threads_shown = cluster.primaries.len();
             }
             let configuration = Configuration::Cluster(cluster.configs.clone());
-            (
-                configuration,
-                cluster.servers.clone(),
-                Some(Arc::new(cluster)),
-            )
+            (configuration, cluster.servers.clone(), Some(Arc::new(cluster)))
         } else {
             let mut servers = Vec::new();
             let mut config = None;
             let endpoints: Vec<Option<(&str, u16)>> = match options.extended.targets.as_slice() {
                 [] => vec![None],
-                targets => targets
-                    .iter()
-                    .map(|(host, port)| Some((host.as_str(), *port)))
-                    .collect(),
+                targets => targets.iter().map(|(host, port)| Some((host.as_str(), *port))).collect(),
             };
             for endpoint in endpoints {
                 let (mut connection, server) = Connection::open(&options, endpoint)?;
@@ -227,13 +208,9 @@ impl Session {
         let seed = options.seed.unwrap_or_else(time_seed);
         let interrupted = Arc::new(AtomicBool::new(false));
         // The first Ctrl-C ends the test and reports, the second ends the process as usual.
-        let watched = signal_hook::flag::register_conditional_default(
-            signal_hook::consts::SIGINT,
-            Arc::clone(&interrupted),
-        )
-        .and_then(|_| {
-            signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))
-        });
+        let watched =
+            signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, Arc::clone(&interrupted))
+                .and_then(|_| signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted)));
         if watched.is_err() {
             eprintln!("WARNING: Ctrl-C will end the run without a report");
         }
@@ -308,10 +285,7 @@ impl Session {
             };
             tests.resize_with(list.len(), Vec::new);
             for (forms, test) in tests.iter_mut().zip(list) {
-                forms.push(Form {
-                    test,
-                    value: value.clone(),
-                });
+                forms.push(Form { test, value: value.clone() });
             }
         }
         Ok(tests)
@@ -340,18 +314,11 @@ impl Session {
     }
 
     /// Runs one test.
-    pub(crate) fn measure(
-        &mut self,
-        forms: &[Form],
-        rate: Option<Rate>,
-    ) -> Result<Outcome, Aborted> {
+    pub(crate) fn measure(&mut self, forms: &[Form], rate: Option<Rate>) -> Result<Outcome, Aborted> {
         let options = &self.options;
         let extended = &options.extended;
         let Some(Form { test, .. }) = forms.first() else {
-            return Err(Aborted {
-                text: "Error: there is nothing to send".to_owned(),
-                finished: 0,
-            });
+            return Err(Aborted { text: "Error: there is nothing to send".to_owned(), finished: 0 });
         };
         let span = match (extended.key_max, options.keyspace) {
             (Some(max), _) => Some((max - extended.key_min).saturating_add(1)),
@@ -359,22 +326,13 @@ impl Session {
         };
         let seed = self.seed.wrapping_add(self.tests_run);
         self.tests_run += 1;
-        let keys = Keys::new(
-            extended.keys.unwrap_or(Distribution::Uniform),
-            extended.key_min,
-            span.unwrap_or(0),
-            seed,
-        );
+        let keys = Keys::new(extended.keys.unwrap_or(Distribution::Uniform), extended.key_min, span.unwrap_or(0), seed);
         let value_bytes_max = forms.iter().map(|form| form.value.len()).max().unwrap_or(0);
         let value_pool = value_pool(extended.value, value_bytes_max);
         let substitution = Substitution {
             numbers: span.is_some(),
             tags: options.cluster,
-            value_bytes: if value_pool.is_empty() {
-                0
-            } else {
-                value_bytes_max
-            },
+            value_bytes: if value_pool.is_empty() { 0 } else { value_bytes_max },
         };
         let source = Source::new(forms, options.pipeline, substitution);
         let setup = Setup {
@@ -394,14 +352,7 @@ impl Session {
             Some(phase) => format!("{phase}: {}", test.title),
             None => test.title.clone(),
         };
-        let outcome = engine::run_test(
-            settings,
-            &source,
-            &title,
-            test.payload_bytes,
-            &mut progress,
-            &self.interrupted,
-        );
+        let outcome = engine::run_test(settings, &source, &title, test.payload_bytes, &mut progress, &self.interrupted);
         let blank = progress.end();
         if outcome.is_ok() && !options.csv {
             put(&blank);
@@ -410,12 +361,7 @@ impl Session {
     }
 
     /// Reports a finished test and judges it. Returns its exit code.
-    pub(crate) fn conclude(
-        &self,
-        forms: &[Form],
-        outcome: &Outcome,
-        report: &mut formats::Report,
-    ) -> u8 {
+    pub(crate) fn conclude(&self, forms: &[Form], outcome: &Outcome, report: &mut formats::Report) -> u8 {
         let options = &self.options;
         if options.extended.output == Output::Redis {
             let text = if options.extended.legacy_output {
@@ -450,10 +396,7 @@ impl Session {
         for assertion in &extended.assertions {
             let (value, holds) = assertion.check(outcome);
             if !holds {
-                eprintln!(
-                    "FAILED: {}: {assertion}, measured {value:.3}",
-                    outcome.title
-                );
+                eprintln!("FAILED: {}: {assertion}, measured {value:.3}", outcome.title);
                 code = code.max(ASSERTION_FAILED);
             }
         }
@@ -466,9 +409,7 @@ impl Session {
 
     fn hold_idle(&mut self) -> u8 {
         let clients = self.options.clients;
-        put(&format!(
-            "Creating {clients} idle connections and waiting forever (Ctrl+C when done)\n"
-        ));
+        put(&format!("Creating {clients} idle connections and waiting forever (Ctrl+C when done)\n"));
         let setup = Setup {
             threads: self.threads_shown.max(1),
             servers: self.servers.clone(),
@@ -493,9 +434,7 @@ impl Session {
 /// Prints to stdout. Redis: a closed pipe is not an error of the run.
 pub(crate) fn put(text: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
 fn give_up(aborted: &Aborted) -> u8 {
@@ -513,22 +452,12 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
     let needed = clients as u64 + threads as u64 * 4 + 64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
-        let raised = Rlimit {
-            current: limit.maximum.map(|max| max.min(needed)),
-            ..limit
-        };
-        let wanted = Rlimit {
-            current: Some(needed),
-            ..limit
-        };
+        let raised = Rlimit { current: limit.maximum.map(|max| max.min(needed)), ..limit };
+        let wanted = Rlimit { current: Some(needed), ..limit };
         let result = match limit.maximum {
-            Some(maximum) if maximum < needed => setrlimit(
-                Resource::Nofile,
-                Rlimit {
-                    current: Some(needed),
-                    maximum: Some(needed),
-                },
-            ),
+            Some(maximum) if maximum < needed => {
+                setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: Some(needed) })
+            }
             _ => setrlimit(Resource::Nofile, wanted),
         };
         if result.is_err() {
@@ -540,9 +469,7 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
             )));
         }
     }
-    let has_tcp = servers
-        .iter()
-        .any(|server| matches!(server.address, Address::Tcp(_)));
+    let has_tcp = servers.iter().any(|server| matches!(server.address, Address::Tcp(_)));
     let sources = options.extended.source_addresses.len().max(1);
     let ports = port_range() * sources * servers.len().max(1);
     if has_tcp && clients > ports {
@@ -556,11 +483,8 @@ fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> R
 
 fn port_range() -> usize {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
-    let range: Vec<usize> = text
-        .unwrap_or_default()
-        .split_whitespace()
-        .filter_map(|number| number.parse().ok())
-        .collect();
+    let range: Vec<usize> =
+        text.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect();
     match range.as_slice() {
         [low, high] if high >= low => high - low + 1,
         _ => 28_232,
@@ -580,25 +504,14 @@ fn value_pool(kind: ValueKind, value_bytes: usize) -> Vec<u8> {
     while pool.len() < length {
         let is_repeated = random.f64() < repeated;
         let block = VALUE_BLOCK_BYTES.min(length - pool.len());
-        pool.extend((0..block).map(|_| {
-            if is_repeated {
-                b'x'
-            } else {
-                random.u8(b'0'..=b'o')
-            }
-        }));
+        pool.extend((0..block).map(|_| if is_repeated { b'x' } else { random.u8(b'0'..=b'o') }));
     }
     pool
 }
 
 fn time_seed() -> u32 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the low bits are those that differ"
-    )]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are those that differ")]
     let seconds = now.as_secs() as u32;
     seconds ^ now.subsec_nanos() ^ std::process::id()
 }

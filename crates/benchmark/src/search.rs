@@ -40,10 +40,7 @@ pub(crate) fn find_max(
     let title = closed.title.clone();
     let terms: Vec<String> = objective.iter().map(ToString::to_string).collect();
     let terms = terms.join(",");
-    put(&format!(
-        "{title}: closed loop reaches {:.0} requests per second; searching for {terms}\n",
-        closed.rate()
-    ));
+    put(&format!("{title}: closed loop reaches {:.0} requests per second; searching for {terms}\n", closed.rate()));
     let (mut low, mut high) = (0.0, closed.rate());
     let mut best: Option<Outcome> = None;
     let mut rate = high;
@@ -79,16 +76,12 @@ pub(crate) fn find_max(
     }
     match best {
         Some(mut outcome) => {
-            put(&format!(
-                "{title}: highest rate with {terms}: {low:.0} requests per second\n"
-            ));
+            put(&format!("{title}: highest rate with {terms}: {low:.0} requests per second\n"));
             outcome.title = format!("{title} @ {low:.0}/s");
             Ok(session.conclude(forms, &outcome, report))
         }
         None => {
-            put(&format!(
-                "{title}: no rate down to {high:.0}/s meets {terms}\n"
-            ));
+            put(&format!("{title}: no rate down to {high:.0}/s meets {terms}\n"));
             Ok(3)
         }
     }

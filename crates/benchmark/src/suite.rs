@@ -38,17 +38,8 @@ pub(crate) enum Order {
 
 impl Test {
     fn single(title: &str, payload_bytes: usize, command: Vec<u8>) -> Test {
-        let operation = Operation {
-            name: title.to_owned(),
-            command,
-            weight: 1,
-        };
-        Test {
-            title: title.to_owned(),
-            payload_bytes,
-            operations: vec![operation],
-            order: Order::Sequence,
-        }
+        let operation = Operation { name: title.to_owned(), command, weight: 1 };
+        Test { title: title.to_owned(), payload_bytes, operations: vec![operation], order: Order::Sequence }
     }
 }
 
@@ -91,21 +82,9 @@ pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
             tests.push(Test::single(title, options.value_bytes, encode(words)));
         }
     };
-    let Names {
-        key,
-        counter,
-        list,
-        set,
-        hash,
-        zset,
-        stream,
-    } = &names;
+    let Names { key, counter, list, set, hash, zset, stream } = &names;
     let element: &[u8] = b"element:__rand_int__";
-    let score: &[u8] = if options.keyspace.is_some() {
-        b"__rand_int__"
-    } else {
-        b"0"
-    };
+    let score: &[u8] = if options.keyspace.is_some() { b"__rand_int__" } else { b"0" };
     add(&["ping_mbulk", "ping"], "PING_MBULK", &[b"PING"]);
     add(&["set"], "SET", &[b"SET", key, value]);
     add(&["get"], "GET", &[b"GET", key]);
@@ -120,13 +99,7 @@ pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
     add(&["zadd"], "ZADD", &[b"ZADD", zset, score, element]);
     add(&["zpopmin"], "ZPOPMIN", &[b"ZPOPMIN", zset]);
     add(
-        &[
-            "lrange",
-            "lrange_100",
-            "lrange_300",
-            "lrange_500",
-            "lrange_600",
-        ],
+        &["lrange", "lrange_100", "lrange_300", "lrange_500", "lrange_600"],
         "LPUSH (needed to benchmark LRANGE)",
         &[b"LPUSH", list, value],
     );
@@ -144,16 +117,9 @@ pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
         mget.extend([key.as_slice(); 10]);
         add(&["mget"], "MGET (10 keys)", &mget);
     }
-    add(
-        &["xadd"],
-        "XADD",
-        &[b"XADD", stream, b"*", b"myfield", value],
-    );
+    add(&["xadd"], "XADD", &[b"XADD", stream, b"*", b"myfield", value]);
     if options.test_is_selected("ping_inline") || options.test_is_selected("ping") {
-        tests.insert(
-            0,
-            Test::single("PING_INLINE", options.value_bytes, b"PING\r\n".to_vec()),
-        );
+        tests.insert(0, Test::single("PING_INLINE", options.value_bytes, b"PING\r\n".to_vec()));
     }
     tests
 }
@@ -161,10 +127,7 @@ pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
 /// The test of a command line. `;` as a word of its own separates commands, and a number before
 /// a command repeats it, as in Valkey; `value` stands in for `__data__`.
 pub(crate) fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
-    let shown: Vec<_> = words
-        .iter()
-        .map(|word| String::from_utf8_lossy(word))
-        .collect();
+    let shown: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
     let title = shown.join(" ");
     let mut operations = Vec::new();
     for command in words.split(|word| word == b";") {
@@ -172,44 +135,21 @@ pub(crate) fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
         if command.is_empty() {
             return Err("a command is missing beside ';'".to_owned());
         }
-        let filled: Vec<Vec<u8>> = command
-            .iter()
-            .map(|word| replace(word, b"__data__", value))
-            .collect();
+        let filled: Vec<Vec<u8>> = command.iter().map(|word| replace(word, b"__data__", value)).collect();
         let name = String::from_utf8_lossy(&command[0]).to_uppercase();
-        operations.push(Operation {
-            name,
-            command: encode(&filled),
-            weight: repeat,
-        });
+        operations.push(Operation { name, command: encode(&filled), weight: repeat });
     }
-    let payload_bytes = operations
-        .first()
-        .map_or(0, |operation| operation.command.len());
-    Ok(Test {
-        title,
-        payload_bytes,
-        operations,
-        order: Order::Sequence,
-    })
+    let payload_bytes = operations.first().map_or(0, |operation| operation.command.len());
+    Ok(Test { title, payload_bytes, operations, order: Order::Sequence })
 }
 
 /// A mix such as `set=1,get=9`: names of the default suite with weights.
 pub(crate) fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, String> {
     let mut operations = Vec::new();
-    for part in text
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
-        let weight: u32 = weight
-            .parse()
-            .map_err(|_| format!("'{weight}' is not a weight (in '{part}')"))?;
-        let only = Options {
-            tests: Some(format!(",{},", name.to_lowercase())),
-            ..options.clone()
-        };
+        let weight: u32 = weight.parse().map_err(|_| format!("'{weight}' is not a weight (in '{part}')"))?;
+        let only = Options { tests: Some(format!(",{},", name.to_lowercase())), ..options.clone() };
         let mut found = default_suite(&only, value);
         let Some(test) = found.pop() else {
             return Err(format!("no test is called '{name}'; see --help tests"));
@@ -224,12 +164,7 @@ pub(crate) fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, S
         return Err(format!("the mix '{text}' sends nothing"));
     }
     operations.retain(|operation| operation.weight > 0);
-    Ok(Test {
-        title: format!("MIX {text}"),
-        payload_bytes: options.value_bytes,
-        operations,
-        order: Order::Weighted,
-    })
+    Ok(Test { title: format!("MIX {text}"), payload_bytes: options.value_bytes, operations, order: Order::Weighted })
 }
 
 /// Key names of the suite: a hash tag in cluster mode, a random part with `--spread`.
@@ -265,10 +200,7 @@ impl Names {
 fn repeat_count(command: &[Vec<u8>]) -> (u32, &[Vec<u8>]) {
     match command.split_first() {
         Some((first, rest)) if !rest.is_empty() && first.iter().all(u8::is_ascii_digit) => {
-            match std::str::from_utf8(first)
-                .ok()
-                .and_then(|text| text.parse().ok())
-            {
+            match std::str::from_utf8(first).ok().and_then(|text| text.parse().ok()) {
                 Some(count) if (1..=REPEAT_MAX).contains(&count) => (count, rest),
                 _ => (1, command),
             }
@@ -280,10 +212,7 @@ fn repeat_count(command: &[Vec<u8>]) -> (u32, &[Vec<u8>]) {
 fn replace(word: &[u8], placeholder: &[u8], value: &[u8]) -> Vec<u8> {
     let mut result = Vec::with_capacity(word.len());
     let mut rest = word;
-    while let Some(at) = rest
-        .windows(placeholder.len())
-        .position(|w| w == placeholder)
-    {
+    while let Some(at) = rest.windows(placeholder.len()).position(|w| w == placeholder) {
         result.extend_from_slice(&rest[..at]);
         result.extend_from_slice(value);
         rest = &rest[at + placeholder.len()..];

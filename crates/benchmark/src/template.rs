@@ -71,22 +71,10 @@ enum Fill {
 impl Template {
     /// Unrolls `commands` (a sequence, each RESP-encoded or inline) for batches of `pipeline`.
     /// `value` is the payload looked for when values are to vary.
-    pub(crate) fn new(
-        commands: &[Vec<u8>],
-        pipeline: usize,
-        substitution: Substitution,
-        value: &[u8],
-    ) -> Template {
+    pub(crate) fn new(commands: &[Vec<u8>], pipeline: usize, substitution: Substitution, value: &[u8]) -> Template {
         let sequence_length = commands.len().max(1);
-        let unrolled = if commands.len() <= 1 {
-            pipeline
-        } else {
-            commands.len() + pipeline
-        };
-        let found: Vec<Vec<Place>> = commands
-            .iter()
-            .map(|command| find_places(command, substitution, value))
-            .collect();
+        let unrolled = if commands.len() <= 1 { pipeline } else { commands.len() + pipeline };
+        let found: Vec<Vec<Place>> = commands.iter().map(|command| find_places(command, substitution, value)).collect();
         let mut template = Template {
             bytes: Vec::with_capacity(commands.first().map_or(0, Vec::len) * unrolled),
             starts: vec![0],
@@ -97,10 +85,7 @@ impl Template {
         for (command, places) in commands.iter().zip(&found).cycle().take(unrolled) {
             let base = template.bytes.len();
             template.bytes.extend_from_slice(command);
-            template.places.extend(places.iter().map(|place| Place {
-                offset: base + place.offset,
-                ..*place
-            }));
+            template.places.extend(places.iter().map(|place| Place { offset: base + place.offset, ..*place }));
             template.starts.push(template.bytes.len());
             template.place_starts.push(template.places.len());
         }
@@ -115,18 +100,8 @@ impl Template {
     /// Appends `count` commands (at most the pipeline depth), beginning with the `first`
     /// (modulo the sequence), after filling their places.
     #[inline]
-    pub(crate) fn render(
-        &mut self,
-        first: usize,
-        count: usize,
-        filler: &mut Filler<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        let first = if self.sequence_length == 1 {
-            0
-        } else {
-            first % self.sequence_length
-        };
+    pub(crate) fn render(&mut self, first: usize, count: usize, filler: &mut Filler<'_>, out: &mut Vec<u8>) {
+        let first = if self.sequence_length == 1 { 0 } else { first % self.sequence_length };
         let last = (first + count).min(self.starts.len() - 1);
         debug_assert_eq!(last - first, count, "a batch is at most the pipeline depth");
         if !self.places.is_empty() {
@@ -149,8 +124,7 @@ impl Template {
                     write_twelve_digits(&mut self.bytes[at..at + 12], filler.keys.next());
                 }
                 Fill::Ordinal(index) => {
-                    let number =
-                        *ordinals[usize::from(index)].get_or_insert_with(|| filler.keys.next());
+                    let number = *ordinals[usize::from(index)].get_or_insert_with(|| filler.keys.next());
                     write_twelve_digits(&mut self.bytes[at..at + 12], number);
                 }
                 Fill::Tag => {
@@ -239,9 +213,7 @@ fn number_at(text: &[u8]) -> Option<Fill> {
     if text.starts_with(b"__rand_int__") {
         return Some(Fill::Number);
     }
-    let ordinal = ORDINALS
-        .iter()
-        .position(|ordinal| text.starts_with(ordinal))?;
+    let ordinal = ORDINALS.iter().position(|ordinal| text.starts_with(ordinal))?;
     u8::try_from(ordinal).ok().map(Fill::Ordinal)
 }
 
@@ -254,11 +226,7 @@ const DIGIT_PAIRS: [u8; 200] = {
         pairs[at] = tens;
         pairs[at + 1] = ones;
         at += 2;
-        (tens, ones) = if ones == b'9' {
-            (tens + 1, b'0')
-        } else {
-            (tens, ones + 1)
-        };
+        (tens, ones) = if ones == b'9' { (tens + 1, b'0') } else { (tens, ones + 1) };
     }
     pairs
 };

@@ -59,8 +59,7 @@ pub(crate) fn parse(uri: &str) -> Result<ServerUri, &'static str> {
 
 fn strip_scheme<'a>(uri: &'a str, scheme: &str) -> Option<&'a str> {
     let head = uri.get(..scheme.len())?;
-    head.eq_ignore_ascii_case(scheme)
-        .then(|| &uri[scheme.len()..])
+    head.eq_ignore_ascii_case(scheme).then(|| &uri[scheme.len()..])
 }
 
 fn split_authority(authority: &str) -> (&str, Option<&str>) {
@@ -86,11 +85,7 @@ fn percent_decode(text: &str) -> Result<Vec<u8>, &'static str> {
         let (Some(high), Some(low)) = (bytes.next(), bytes.next()) else {
             return Err("Incomplete URI encoding");
         };
-        let digit = |byte: u8| {
-            char::from(byte)
-                .to_digit(16)
-                .and_then(|d| u8::try_from(d).ok())
-        };
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
         match (digit(high), digit(low)) {
             (Some(high), Some(low)) => decoded.push(high << 4 | low),
             _ => return Err("Illegal character in URI encoding"),
@@ -110,20 +105,14 @@ mod tests {
         assert_eq!(parsed.user.as_deref(), Some(&b"bob"[..]));
         assert_eq!(parsed.password.as_deref(), Some(&b"p@ss"[..]));
         assert_eq!(parsed.host.as_deref(), Some("::1"));
-        assert_eq!(
-            (parsed.port, parsed.database, parsed.tls),
-            (Some(7000), Some(5), false)
-        );
+        assert_eq!((parsed.port, parsed.database, parsed.tls), (Some(7000), Some(5), false));
     }
 
     #[test]
     fn parts_left_out() {
         assert_eq!(parse("redis://").unwrap(), ServerUri::default());
         let parsed = parse("REDIS://secret@box").unwrap();
-        assert_eq!(
-            (parsed.user, parsed.password),
-            (None, Some(b"secret".to_vec()))
-        );
+        assert_eq!((parsed.user, parsed.password), (None, Some(b"secret".to_vec())));
         assert_eq!((parsed.host.as_deref(), parsed.port), (Some("box"), None));
         assert!(parse("rediss://box").unwrap().tls);
         assert_eq!(parse("redis:///3").unwrap().database, Some(3));
@@ -133,9 +122,6 @@ mod tests {
     fn mistakes() {
         assert_eq!(parse("http://x"), Err("Invalid URI scheme"));
         assert_eq!(parse("redis://a%4@x"), Err("Incomplete URI encoding"));
-        assert_eq!(
-            parse("redis://a%zz@x"),
-            Err("Illegal character in URI encoding")
-        );
+        assert_eq!(parse("redis://a%zz@x"), Err("Illegal character in URI encoding"));
     }
 }

@@ -35,8 +35,7 @@ pub(crate) struct Phase {
 
 /// Reads a workload file. The error is a sentence with the line.
 pub(crate) fn read(path: &Path) -> Result<Vec<Phase>, String> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| format!("Error: cannot read {}: {error}", path.display()))?;
+    let text = fs::read_to_string(path).map_err(|error| format!("Error: cannot read {}: {error}", path.display()))?;
     parse(&text).map_err(|error| format!("Error: {}: {error}", path.display()))
 }
 
@@ -72,16 +71,9 @@ impl Settings {
     }
 
     fn into_phase(self, common: &Settings, name: String) -> Phase {
-        let command = if self.command.is_empty() {
-            &common.command
-        } else {
-            &self.command
-        };
+        let command = if self.command.is_empty() { &common.command } else { &self.command };
         let arguments = common.options.iter().chain(&self.options).chain(command);
-        Phase {
-            name,
-            arguments: arguments.map(OsString::from).collect(),
-        }
+        Phase { name, arguments: arguments.map(OsString::from).collect() }
     }
 }
 
@@ -102,43 +94,26 @@ fn parse(text: &str) -> Result<Vec<Phase>, String> {
             continue;
         }
         if let Some(heading) = line.strip_prefix('[') {
-            let name = heading
-                .strip_suffix(']')
-                .map(str::trim)
-                .filter(|name| !name.is_empty());
+            let name = heading.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| at(format!("'{line}' is not a heading")))?;
             phases.push((name.to_owned(), Settings::default()));
             continue;
         }
-        let (key, value) = line
-            .split_once('=')
-            .ok_or_else(|| at(format!("'{line}' is not 'option = value'")))?;
+        let (key, value) = line.split_once('=').ok_or_else(|| at(format!("'{line}' is not 'option = value'")))?;
         let value = parse_value(value.trim()).map_err(at)?;
-        let settings = phases
-            .last_mut()
-            .map_or(&mut common, |(_, settings)| settings);
+        let settings = phases.last_mut().map_or(&mut common, |(_, settings)| settings);
         settings.set(key.trim(), value).map_err(at)?;
     }
     if phases.is_empty() {
-        return Ok(vec![
-            Settings::default().into_phase(&common, "run".to_owned()),
-        ]);
+        return Ok(vec![Settings::default().into_phase(&common, "run".to_owned())]);
     }
-    Ok(phases
-        .into_iter()
-        .map(|(name, settings)| settings.into_phase(&common, name))
-        .collect())
+    Ok(phases.into_iter().map(|(name, settings)| settings.into_phase(&common, name)).collect())
 }
 
 fn parse_value(text: &str) -> Result<Value, String> {
     if let Some(list) = text.strip_prefix('[') {
-        let list = list
-            .strip_suffix(']')
-            .ok_or("an array must end in the same line")?;
-        let words: Result<Vec<String>, String> = split_list(list)
-            .iter()
-            .map(|word| scalar(word.trim()))
-            .collect();
+        let list = list.strip_suffix(']').ok_or("an array must end in the same line")?;
+        let words: Result<Vec<String>, String> = split_list(list).iter().map(|word| scalar(word.trim())).collect();
         return words.map(Value::List);
     }
     match text {
@@ -152,14 +127,8 @@ fn parse_value(text: &str) -> Result<Value, String> {
 fn scalar(text: &str) -> Result<String, String> {
     for quote in ['"', '\''] {
         if let Some(rest) = text.strip_prefix(quote) {
-            let inner = rest
-                .strip_suffix(quote)
-                .ok_or(format!("{text} has no closing quote"))?;
-            return Ok(if quote == '"' {
-                unescape(inner)
-            } else {
-                inner.to_owned()
-            });
+            let inner = rest.strip_suffix(quote).ok_or(format!("{text} has no closing quote"))?;
+            return Ok(if quote == '"' { unescape(inner) } else { inner.to_owned() });
         }
     }
     let number = text.replace('_', "");
@@ -244,11 +213,7 @@ mod tests {
     use super::*;
 
     fn arguments(phase: &Phase) -> Vec<String> {
-        phase
-            .arguments
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect()
+        phase.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     #[test]
@@ -260,14 +225,8 @@ mod tests {
         .unwrap();
         assert_eq!(phases.len(), 2);
         assert_eq!(phases[0].name, "load");
-        assert_eq!(
-            arguments(&phases[0]),
-            ["-c", "5", "-t", "set", "-n", "1000", "--spread"]
-        );
-        assert_eq!(
-            arguments(&phases[1]),
-            ["-c", "5", "--mix", "set=1,get=9", "--size", "5,50"]
-        );
+        assert_eq!(arguments(&phases[0]), ["-c", "5", "-t", "set", "-n", "1000", "--spread"]);
+        assert_eq!(arguments(&phases[1]), ["-c", "5", "--mix", "set=1,get=9", "--size", "5,50"]);
     }
 
     #[test]

@@ -60,8 +60,7 @@ fn answer(mut stream: TcpStream, delay: fn(u64) -> Duration) {
 
 fn figures(port: u16, options: &str) -> Value {
     let output = ours(port, &format!("--output json {options}"));
-    let report: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     report["tests"][0].clone()
 }
 

@@ -16,10 +16,7 @@ fn json(redis: &Redis, options: &str) -> Value {
 #[test]
 fn a_frozen_server_shows_in_the_response_time() {
     let redis = Redis::start(&["--enable-debug-command", "yes"]);
-    let child = spawn_ours(
-        redis.port,
-        "--output json --rate 1000 --duration 3s -c 20 get x",
-    );
+    let child = spawn_ours(redis.port, "--output json --rate 1000 --duration 3s -c 20 get x");
     thread::sleep(Duration::from_millis(1_000));
     redis.ask(&["DEBUG", "SLEEP", "1.2"]);
     let output = child.wait_with_output().unwrap();
@@ -43,10 +40,7 @@ fn errors_are_counted_by_class() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["tests"][0]["errors"]["ERR"]["count"], 50);
     assert_eq!(report["tests"][0]["requests"], 50);
-    let within = ours(
-        redis.port,
-        "--on-error count --max-errors 50 -q -n 50 incr text",
-    );
+    let within = ours(redis.port, "--on-error count --max-errors 50 -q -n 50 incr text");
     assert!(within.status.success());
     redis.ask(&["LPUSH", "list", "x"]);
     let report = json(&redis, "--on-error count -n 5 get list");
@@ -56,20 +50,13 @@ fn errors_are_counted_by_class() {
 #[test]
 fn a_restart_of_the_server_is_survived() {
     let mut redis = Redis::start(&[]);
-    let child = spawn_ours(
-        redis.port,
-        "--output json --on-error reconnect --duration 3s -c 10 set a b",
-    );
+    let child = spawn_ours(redis.port, "--output json --on-error reconnect --duration 3s -c 10 set a b");
     thread::sleep(Duration::from_millis(800));
     redis.restart();
     let output = child.wait_with_output().unwrap();
-    let report: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e} {output:?}"));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e} {output:?}"));
     let test = &report["tests"][0];
-    assert!(
-        test["errors"]["reset"]["count"].as_u64().unwrap() >= 1,
-        "{test:#}"
-    );
+    assert!(test["errors"]["reset"]["count"].as_u64().unwrap() >= 1, "{test:#}");
     assert!(redis.calls("set") > 100, "it went on after the restart");
 }
 
@@ -88,19 +75,13 @@ fn a_server_that_goes_away_ends_the_run() {
 #[test]
 fn time_bounds_and_intervals() {
     let redis = Redis::start(&[]);
-    let report = json(
-        &redis,
-        "--duration 600ms --warmup 200ms --timeline 100ms -c 4 get x",
-    );
+    let report = json(&redis, "--duration 600ms --warmup 200ms --timeline 100ms -c 4 get x");
     let test = &report["tests"][0];
     let seconds = test["seconds"].as_f64().unwrap();
     assert!((0.59..0.75).contains(&seconds), "{seconds}");
     let timeline = test["timeline"].as_array().unwrap();
     assert!((2..=7).contains(&timeline.len()), "{timeline:?}");
-    let sum: f64 = timeline
-        .iter()
-        .map(|row| row["tps"].as_f64().unwrap())
-        .sum();
+    let sum: f64 = timeline.iter().map(|row| row["tps"].as_f64().unwrap()).sum();
     assert!(sum > 0.0);
 }
 
@@ -126,35 +107,19 @@ fn several_commands_in_a_row() {
 #[test]
 fn value_sizes_and_kinds() {
     let redis = Redis::start(&[]);
-    ours(
-        redis.port,
-        "-q -n 300 -r 300 --keys seq --size 5,50 --value random -t set",
-    );
-    let lengths: Vec<String> = (0..300)
-        .map(|key| redis.ask(&["STRLEN", &format!("key:{key:012}")]))
-        .collect();
-    assert!(
-        lengths
-            .iter()
-            .all(|length| length == ":5" || length == ":50")
-    );
+    ours(redis.port, "-q -n 300 -r 300 --keys seq --size 5,50 --value random -t set");
+    let lengths: Vec<String> = (0..300).map(|key| redis.ask(&["STRLEN", &format!("key:{key:012}")])).collect();
+    assert!(lengths.iter().all(|length| length == ":5" || length == ":50"));
     assert!(lengths.iter().any(|length| length == ":5"));
     assert!(lengths.iter().any(|length| length == ":50"));
-    let (one, two) = (
-        redis.ask(&["GET", "key:000000000000"]),
-        redis.ask(&["GET", "key:000000000001"]),
-    );
+    let (one, two) = (redis.ask(&["GET", "key:000000000000"]), redis.ask(&["GET", "key:000000000001"]));
     assert_ne!(one.as_bytes()[..5], two.as_bytes()[..5]);
 }
 
 #[test]
 fn assertions_set_the_exit_code() {
     let redis = Redis::start(&[]);
-    assert!(
-        ours(redis.port, "-q -n 100 --assert p99<10s,errors==0 get x")
-            .status
-            .success()
-    );
+    assert!(ours(redis.port, "-q -n 100 --assert p99<10s,errors==0 get x").status.success());
     let failed = ours(redis.port, "-q -n 100 --assert tps>1000000000 get x");
     assert_eq!(failed.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&failed.stderr).contains("FAILED: get x: tps>1000000000"));
@@ -165,10 +130,7 @@ fn a_baseline_is_compared_with() {
     let redis = Redis::start(&[]);
     let file = redis.directory.path().join("base.json");
     let path = file.display();
-    ours(
-        redis.port,
-        &format!("-n 500 --output json --output-file {path} get x"),
-    );
+    ours(redis.port, &format!("-n 500 --output json --output-file {path} get x"));
     let text = std::fs::read_to_string(&file).unwrap();
     let mut base: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(base["schema"], "oxidis-benchmark-1");
@@ -196,40 +158,24 @@ fn many_clients_all_send() {
 
 #[test]
 fn a_cluster_is_spread_over_its_slots() {
-    let nodes: Vec<Redis> = (0..3)
-        .map(|_| Redis::start(&["--cluster-enabled", "yes"]))
-        .collect();
+    let nodes: Vec<Redis> = (0..3).map(|_| Redis::start(&["--cluster-enabled", "yes"])).collect();
     let bounds = ["0", "5461", "10922", "16384"];
     for (index, node) in nodes.iter().enumerate() {
         let last = (bounds[index + 1].parse::<u32>().unwrap() - 1).to_string();
-        assert_eq!(
-            node.ask(&["CLUSTER", "ADDSLOTSRANGE", bounds[index], &last]),
-            "+OK"
-        );
-        assert_eq!(
-            node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]),
-            "+OK"
-        );
+        assert_eq!(node.ask(&["CLUSTER", "ADDSLOTSRANGE", bounds[index], &last]), "+OK");
+        assert_eq!(node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]), "+OK");
     }
     for node in &nodes[1..] {
         nodes[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &node.port.to_string()]);
     }
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while !nodes
-        .iter()
-        .all(|node| node.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok"))
-    {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "the cluster does not form"
-        );
+    while !nodes.iter().all(|node| node.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok")) {
+        assert!(std::time::Instant::now() < deadline, "the cluster does not form");
         thread::sleep(Duration::from_millis(100));
     }
     let port = nodes[0].port;
-    let (mut mine, mut theirs) = (
-        shape(&ours(port, "--cluster -t set -n 600")),
-        shape(&theirs(port, "--cluster -t set -n 600")),
-    );
+    let (mut mine, mut theirs) =
+        (shape(&ours(port, "--cluster -t set -n 600")), shape(&theirs(port, "--cluster -t set -n 600")));
     mine.dedup();
     theirs.dedup();
     assert_eq!(mine, theirs);
@@ -242,10 +188,7 @@ fn a_cluster_is_spread_over_its_slots() {
     let sets: Vec<u64> = nodes.iter().map(|node| node.calls("set")).collect();
     assert_eq!(sets.iter().sum::<u64>(), 600);
     assert!(sets.iter().all(|calls| *calls > 0), "{sets:?}");
-    assert_eq!(
-        nodes.iter().map(|node| node.calls("mset")).sum::<u64>(),
-        600
-    );
+    assert_eq!(nodes.iter().map(|node| node.calls("mset")).sum::<u64>(), 600);
     let lonely = Redis::start(&["--cluster-enabled", "yes"]);
     lonely.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
     let single = ours(lonely.port, "--cluster -q");
@@ -262,10 +205,7 @@ fn a_workload_file_runs_its_phases() {
     std::fs::write(&file, text).unwrap();
     let report = json(&redis, &format!("--script {}", file.display()));
     let tests = report["tests"].as_array().unwrap();
-    let names: Vec<&str> = tests
-        .iter()
-        .map(|test| test["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["load: SET", "run: MIX set=1,get=1"]);
     assert_eq!(tests[1]["null_replies"], 0);
     assert_eq!(redis.ask(&["DBSIZE"]), ":200");
@@ -276,16 +216,10 @@ fn the_live_view_is_drawn_and_taken_away() {
     let redis = Redis::start(&[]);
     let output = ours(redis.port, "--tui yes --duration 600ms -q get x");
     let drawn = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        drawn.contains(" TPS ") && drawn.contains(" p99 ms "),
-        "{drawn}"
-    );
+    assert!(drawn.contains(" TPS ") && drawn.contains(" p99 ms "), "{drawn}");
     assert!(drawn.contains("\u{1b}[J"), "{drawn}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        text.starts_with("get x: ") && !text.contains('\r'),
-        "{text}"
-    );
+    assert!(text.starts_with("get x: ") && !text.contains('\r'), "{text}");
 }
 
 #[test]
@@ -293,10 +227,7 @@ fn metrics_are_served_while_a_test_runs() {
     use std::io::{Read, Write};
     let redis = Redis::start(&[]);
     let port = support::free_port();
-    let child = spawn_ours(
-        redis.port,
-        &format!("--prometheus {port} --duration 2s -q get x"),
-    );
+    let child = spawn_ours(redis.port, &format!("--prometheus {port} --duration 2s -q get x"));
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
     let reply = loop {
         thread::sleep(Duration::from_millis(400));
@@ -312,10 +243,7 @@ fn metrics_are_served_while_a_test_runs() {
         }
     };
     assert!(reply.contains("requests_total{test=\"get x\"} "), "{reply}");
-    assert!(
-        !reply.contains("requests_total{test=\"get x\"} 0\n"),
-        "{reply}"
-    );
+    assert!(!reply.contains("requests_total{test=\"get x\"} 0\n"), "{reply}");
     assert!(child.wait_with_output().unwrap().status.success());
 }
 
@@ -324,9 +252,7 @@ fn an_interrupt_ends_with_a_report() {
     let redis = Redis::start(&[]);
     let child = spawn_ours(redis.port, "--duration 30s -q get x");
     thread::sleep(Duration::from_millis(800));
-    let interrupt = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
@@ -337,16 +263,10 @@ fn an_interrupt_ends_with_a_report() {
 #[test]
 fn the_highest_rate_is_found() {
     let redis = Redis::start(&[]);
-    let output = ours(
-        redis.port,
-        "-q --find-max p50<1s --duration 150ms -c 4 get x",
-    );
+    let output = ours(redis.port, "-q --find-max p50<1s --duration 150ms -c 4 get x");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("closed loop reaches"), "{text}");
-    assert!(
-        text.contains("highest rate with p50<1s: ") || output.status.code() == Some(3),
-        "{text}"
-    );
+    assert!(text.contains("highest rate with p50<1s: ") || output.status.code() == Some(3), "{text}");
 }
 
 #[test]

@@ -26,10 +26,7 @@ fn reports_have_the_same_shape() {
         "-t nonsense -q",
         "-t nonsense --csv",
     ] {
-        let (mut mine, mut theirs) = (
-            shape(&ours(redis.port, options)),
-            shape(&theirs(redis.port, options)),
-        );
+        let (mut mine, mut theirs) = (shape(&ours(redis.port, options)), shape(&theirs(redis.port, options)));
         // How many rows a distribution has before its masked copies depends on the samples.
         mine.dedup();
         theirs.dedup();
@@ -55,11 +52,7 @@ fn the_server_sees_the_same_commands() {
         for is_ours in [true, false] {
             let monitor = redis.monitor();
             let uri_fixed = options.replace("127.0.0.1/", &format!("127.0.0.1:{}/", redis.port));
-            let output = if is_ours {
-                ours(redis.port, &uri_fixed)
-            } else {
-                theirs(redis.port, &uri_fixed)
-            };
+            let output = if is_ours { ours(redis.port, &uri_fixed) } else { theirs(redis.port, &uri_fixed) };
             assert!(output.status.success(), "{options}: {output:?}");
             seen.push(monitor.commands(&redis));
         }
@@ -73,10 +66,7 @@ fn xadd_is_that_of_7_2() {
     let monitor = redis.monitor();
     ours(redis.port, "-n 1 -c 1 -q -t xadd");
     let commands = monitor.commands(&redis);
-    assert_eq!(
-        commands.last().map(String::as_str),
-        Some(r#"0 "XADD" "mystream" "*" "myfield" "VXK""#)
-    );
+    assert_eq!(commands.last().map(String::as_str), Some(r#"0 "XADD" "mystream" "*" "myfield" "VXK""#));
 }
 
 #[test]
@@ -108,10 +98,7 @@ fn the_keyspace_is_filled_as_asked() {
     ours(redis.port, "-q -n 500 -r 500 --keys seq --threads 2 -t set");
     assert_eq!(redis.ask(&["DBSIZE"]), ":500");
     redis.ask(&["FLUSHALL"]);
-    ours(
-        redis.port,
-        "-q -n 500 --key-min 100 --key-max 599 --keys unique -t set",
-    );
+    ours(redis.port, "-q -n 500 --key-min 100 --key-max 599 --keys unique -t set");
     assert_eq!(redis.ask(&["DBSIZE"]), ":500");
     assert_eq!(redis.ask(&["EXISTS", "key:000000000599"]), ":1");
 }
@@ -119,11 +106,7 @@ fn the_keyspace_is_filled_as_asked() {
 #[test]
 fn the_last_argument_comes_from_standard_input() {
     let redis = Redis::start(&[]);
-    let output = ours_with(
-        redis.port,
-        &words("-n 1 -c 1 -q -x set k"),
-        "from stdin\r\n",
-    );
+    let output = ours_with(redis.port, &words("-n 1 -c 1 -q -x set k"), "from stdin\r\n");
     assert!(output.status.success());
     assert_eq!(redis.ask(&["GET", "k"]), "from stdin\r\n");
 }
@@ -131,18 +114,10 @@ fn the_last_argument_comes_from_standard_input() {
 #[test]
 fn errors_and_exit_codes_are_the_same() {
     let redis = Redis::start(&["--requirepass", "secret"]);
-    for options in [
-        "-n 10 -q set a b",
-        "-a wrong -n 10 -q set a b",
-        "-a secret -n 10 -c 1 -q foo bar",
-    ] {
+    for options in ["-n 10 -q set a b", "-a wrong -n 10 -q set a b", "-a secret -n 10 -c 1 -q foo bar"] {
         let (mine, theirs) = (ours(redis.port, options), theirs(redis.port, options));
         assert_eq!(mine.status.code(), theirs.status.code(), "{options}");
-        assert_eq!(
-            String::from_utf8_lossy(&mine.stderr),
-            String::from_utf8_lossy(&theirs.stderr),
-            "{options}"
-        );
+        assert_eq!(String::from_utf8_lossy(&mine.stderr), String::from_utf8_lossy(&theirs.stderr), "{options}");
     }
     let good = ours(redis.port, "-a secret -n 10 -q set a b");
     assert!(good.status.success(), "{good:?}");
@@ -154,10 +129,7 @@ fn errors_and_exit_codes_are_the_same() {
 fn a_server_that_is_not_there() {
     let output = ours(support::free_port(), "-q");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        text.starts_with("Could not connect to Redis at 127.0.0.1:"),
-        "{text}"
-    );
+    assert!(text.starts_with("Could not connect to Redis at 127.0.0.1:"), "{text}");
     assert!(text.ends_with(": Connection refused\n"), "{text}");
     assert_eq!(output.status.code(), Some(1));
 }
@@ -166,13 +138,7 @@ fn a_server_that_is_not_there() {
 fn invalid_options_say_the_same_first_line() {
     for options in ["--nope", "-n", "-r -q"] {
         let (mine, theirs) = (ours(1, options), theirs(1, options));
-        let first = |bytes: &[u8]| {
-            String::from_utf8_lossy(bytes)
-                .lines()
-                .next()
-                .unwrap()
-                .to_owned()
-        };
+        let first = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap().to_owned();
         assert_eq!(first(&mine.stdout), first(&theirs.stdout));
         assert_eq!(mine.status.code(), theirs.status.code());
     }

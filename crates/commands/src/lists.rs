@@ -120,7 +120,13 @@ fn remove_empty(ctx: &mut Ctx<'_>, key: &[u8]) {
 
 /// Pops up to `count` elements into an array, in the order that single pops would give. Gives how many, and whether
 /// none is left.
-fn pop_many(list: &mut List, out: &mut Reply, end: End, count: usize, limits: &keyspace::list::ListLimits) -> (usize, bool) {
+fn pop_many(
+    list: &mut List,
+    out: &mut Reply,
+    end: End,
+    count: usize,
+    limits: &keyspace::list::ListLimits,
+) -> (usize, bool) {
     let len = list.len();
     let taken = count.min(len);
     out.array(taken);

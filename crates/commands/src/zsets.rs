@@ -80,8 +80,12 @@ pub(crate) fn cost(id: CommandId) -> Option<Cost> {
             |ctx, args| len_of(ctx, args.at(1))
         }
         CommandId::Zpopmin | CommandId::Zpopmax => pop::cost,
-        CommandId::Zunion | CommandId::Zinter | CommandId::Zintercard | CommandId::Zdiff => |ctx, args| combine::cost(ctx, args, 1),
-        CommandId::Zunionstore | CommandId::Zinterstore | CommandId::Zdiffstore => |ctx, args| combine::cost(ctx, args, 2),
+        CommandId::Zunion | CommandId::Zinter | CommandId::Zintercard | CommandId::Zdiff => {
+            |ctx, args| combine::cost(ctx, args, 1)
+        }
+        CommandId::Zunionstore | CommandId::Zinterstore | CommandId::Zdiffstore => {
+            |ctx, args| combine::cost(ctx, args, 2)
+        }
         CommandId::Zrandmember => random::cost,
         _ => return None,
     })

@@ -129,8 +129,14 @@ impl<'a> DbView<'a> {
         self.locks.slot(slot).db(self.db)
     }
 
-    /// Whether the entry is there but its time is over. Looks only where some entry has an expiry.
+    /// Whether some entry of the key's table has an expiry, so that [`DbView::is_over`] is worth asking.
     #[inline]
+    fn may_be_over(&self, slot: Slot) -> bool {
+        self.db_ref(slot).is_some_and(|db| db.expiring > 0)
+    }
+
+    /// Whether the entry is there but its time is over. Looks only where some entry has an expiry.
+    #[inline(never)]
     fn is_over(&self, slot: Slot, hash: u64, key: &[u8]) -> bool {
         match self.db_ref(slot) {
             Some(db) if db.expiring > 0 => {
@@ -149,7 +155,7 @@ impl<'a> DbView<'a> {
     #[inline]
     fn place(&mut self, key: &[u8]) -> Option<Place<'_, Entry>> {
         let (slot, hash) = self.locate(key);
-        if self.is_over(slot, hash, key) {
+        if self.may_be_over(slot) && self.is_over(slot, hash, key) {
             self.expire(slot, hash, key);
             return None;
         }
@@ -227,7 +233,7 @@ impl<'a> DbView<'a> {
     #[inline]
     pub fn read_entry(&mut self, key: &[u8]) -> Option<&Entry> {
         let (slot, hash) = self.locate(key);
-        if self.is_over(slot, hash, key) {
+        if self.may_be_over(slot) && self.is_over(slot, hash, key) {
             self.expire(slot, hash, key);
         }
         let DbView { locks, events, db, clock, no_touch, .. } = self;
@@ -485,20 +491,39 @@ impl<'a> DbView<'a> {
     #[inline]
     pub fn set_str(&mut self, key: &[u8], value: &[u8], ttl: SetTtl) -> bool {
         let clock = self.clock;
-        if let Some(entry) = self.live(key) {
-            let keeps_expiry = ttl == SetTtl::Keep || (ttl == SetTtl::Clear && !entry.has_expiry());
-            if keeps_expiry && (value.len() > 20 || resp::num::parse_i64(value).is_none()) && entry.overwrite_inline(value) {
-                entry.set_access(clock.fresh());
-                return true;
-            }
+        let Some(entry) = self.live(key) else {
+            let expiry = match ttl {
+                SetTtl::At(at_ms) => Some(at_ms),
+                SetTtl::Clear | SetTtl::Keep => None,
+            };
+            self.insert_entry(key, Entry::new_str(key, value, expiry), true);
+            return false;
+        };
+        let keeps_expiry = ttl == SetTtl::Keep || (ttl == SetTtl::Clear && !entry.has_expiry());
+        if keeps_expiry && (value.len() > 20 || resp::num::parse_i64(value).is_none()) && entry.overwrite_inline(value) {
+            entry.set_access(clock.fresh());
+        } else {
+            self.replace_by_str(key, value, ttl);
         }
-        self.replace_str(key, value, ttl)
+        true
     }
 
-    fn replace_str(&mut self, key: &[u8], value: &[u8], ttl: SetTtl) -> bool {
-        let (existed, expiry) = self.displace(key, ttl);
-        self.insert_entry(key, Entry::new_str(key, value, expiry), !existed);
-        existed
+    /// Puts a string's entry in the place of the key's, which is there.
+    #[inline(never)]
+    fn replace_by_str(&mut self, key: &[u8], value: &[u8], ttl: SetTtl) {
+        let access = self.clock.fresh();
+        let Some(mut place) = self.place(key) else { return };
+        let old_expiry = place.get().expire_at_ms();
+        let expiry = match ttl {
+            SetTtl::At(at_ms) => Some(at_ms),
+            SetTtl::Clear => None,
+            SetTtl::Keep => old_expiry,
+        };
+        let entry = Entry::new_str(key, value, expiry);
+        entry.set_access(access);
+        let old = place.replace(entry);
+        self.count_expiry(key, old_expiry.is_some(), expiry);
+        self.discard(old);
     }
 
     /// Removes what a key held before it is set anew. Gives whether it held something, and the new expiry.
@@ -556,6 +581,16 @@ impl<'a> DbView<'a> {
             had
         });
         let Some(had) = changed else { return false };
+        self.count_expiry(key, had, expire_at_ms);
+        true
+    }
+
+    /// Keeps the counts of expiries after an entry that had one or not has got another or none.
+    #[inline]
+    fn count_expiry(&mut self, key: &[u8], had: bool, expire_at_ms: Option<i64>) {
+        if !had && expire_at_ms.is_none() {
+            return;
+        }
         let (slot, _) = self.locate(key);
         let db_index = self.db;
         if let Some(db) = self.locks.slot_mut(slot).db_mut(db_index) {
@@ -567,12 +602,12 @@ impl<'a> DbView<'a> {
             }
         }
         self.locks.counters.add_expiring(db_index, i64::from(expire_at_ms.is_some()) - i64::from(had));
-        true
     }
 
     // ---- what others should know ---------------------------------------------------------------------------------
 
     /// The key was changed by the command: marks watchers, counts the change, notes the notification.
+    #[inline]
     pub fn changed(&mut self, class: NotifyClass, event: &'static str, key: &[u8]) {
         self.signal(key);
         self.events.dirty += 1;

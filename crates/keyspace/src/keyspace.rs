@@ -119,6 +119,16 @@ impl Keyspace {
         Some((u64::try_from(keys).unwrap_or(0), u64::try_from(expiring).unwrap_or(0)))
     }
 
+    /// Whether some key may have an expiry; false only when none has.
+    pub fn may_expire(&self) -> bool {
+        if self.databases as usize > COUNTED_DBS {
+            return true;
+        }
+        let all = self.counters.lock();
+        // Threads count apart, so a key may have come on one and gone on another: only the sums mean something.
+        (0..COUNTED_DBS).any(|index| all.iter().map(|counters| counters.expiring[index].load(Ordering::Relaxed)).sum::<i64>() != 0)
+    }
+
     /// Prefetches the slot's lock and table head.
     #[inline]
     pub fn prefetch_slot(&self, slot: Slot) {

@@ -64,6 +64,29 @@ impl SlotSpace {
 /// The part of a key that decides its slot: what stands between the first `{` and the next `}`, if anything does.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> &[u8] {
+    if !has_brace(key) {
+        return key;
+    }
+    tagged_part(key)
+}
+
+/// Whether there is a `{`; eight bytes at a time, since nearly all keys have none.
+#[inline]
+fn has_brace(key: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const BRACES: u64 = ONES * b'{' as u64;
+    // Some byte is zero just when some high bit is left (a borrow can only add more behind the first zero).
+    let in_word = |bytes: [u8; 8]| {
+        let differs = u64::from_le_bytes(bytes) ^ BRACES;
+        differs.wrapping_sub(ONES) & !differs & (ONES << 7) != 0
+    };
+    let Some(tail) = key.last_chunk::<8>() else { return key.contains(&b'{') };
+    let (words, _) = key.as_chunks::<8>();
+    words.iter().any(|word| in_word(*word)) || in_word(*tail)
+}
+
+#[inline(never)]
+fn tagged_part(key: &[u8]) -> &[u8] {
     let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
     let inside = &key[open + 1..];
     match inside.iter().position(|byte| *byte == b'}') {
@@ -163,20 +186,33 @@ unsafe impl Sync for SlotCell {}
 #[derive(Default)]
 pub struct SlotData {
     first: Db,
-    /// The other databases that hold something here, by number.
-    others: Vec<(DbIndex, Db)>,
+    /// The other databases; absent nearly always, and one word, so that a slot fits its cache line.
+    others: Option<Box<OtherDbs>>,
     /// Blocked clients and WATCHes; absent nearly always.
     pub(crate) extras: Option<Box<Extras>>,
 }
 
+/// Databases other than the first that hold something in a slot.
+#[derive(Default)]
+struct OtherDbs {
+    by_number: Vec<(DbIndex, Db)>,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<SlotCell>() == 64, "a slot is a cache line");
+
 impl SlotData {
+    fn others(&self) -> &[(DbIndex, Db)] {
+        self.others.as_ref().map_or(&[], |others| &others.by_number)
+    }
+
     /// The part of database `index` in this slot, if it was ever written.
     #[inline]
     pub fn db(&self, index: DbIndex) -> Option<&Db> {
         if index.0 == 0 {
             return Some(&self.first);
         }
-        self.others.iter().find(|(number, _)| *number == index).map(|(_, db)| db)
+        self.others().iter().find(|(number, _)| *number == index).map(|(_, db)| db)
     }
 
     /// As [`SlotData::db`], to change.
@@ -185,7 +221,7 @@ impl SlotData {
         if index.0 == 0 {
             return Some(&mut self.first);
         }
-        self.others.iter_mut().find(|(number, _)| *number == index).map(|(_, db)| db)
+        self.others.as_mut()?.by_number.iter_mut().find(|(number, _)| *number == index).map(|(_, db)| db)
     }
 
     /// The part of database `index`, made when missing.
@@ -193,14 +229,15 @@ impl SlotData {
         if index.0 == 0 {
             return &mut self.first;
         }
-        let at = match self.others.iter().position(|(number, _)| *number == index) {
+        let others = &mut self.others.get_or_insert_default().by_number;
+        let at = match others.iter().position(|(number, _)| *number == index) {
             Some(at) => at,
             None => {
-                self.others.push((index, Db::default()));
-                self.others.len() - 1
+                others.push((index, Db::default()));
+                others.len() - 1
             }
         };
-        &mut self.others[at].1
+        &mut others[at].1
     }
 
     /// Takes database `index` out, leaving it empty.
@@ -208,8 +245,9 @@ impl SlotData {
         if index.0 == 0 {
             return Some(std::mem::take(&mut self.first));
         }
-        let at = self.others.iter().position(|(number, _)| *number == index)?;
-        Some(self.others.swap_remove(at).1)
+        let others = &mut self.others.as_mut()?.by_number;
+        let at = others.iter().position(|(number, _)| *number == index)?;
+        Some(others.swap_remove(at).1)
     }
 
     /// Puts a database in the place of `index`, returning what was there.
@@ -239,7 +277,7 @@ impl SlotData {
 
     /// All databases that were ever written here.
     pub fn dbs(&self) -> impl Iterator<Item = (DbIndex, &Db)> {
-        std::iter::once((DbIndex(0), &self.first)).chain(self.others.iter().map(|(index, db)| (*index, db)))
+        std::iter::once((DbIndex(0), &self.first)).chain(self.others().iter().map(|(index, db)| (*index, db)))
     }
 }
 

@@ -30,20 +30,24 @@ impl ConnId {
     }
 
     /// The number itself.
+    #[inline]
     pub fn as_u64(self) -> u64 {
         self.0
     }
 
     /// The id that [`ConnId::as_u64`] came from.
+    #[inline]
     pub fn from_u64(number: u64) -> Self {
         ConnId(number)
     }
 
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "cut to 32 bits on purpose")]
     fn index(self) -> usize {
         (self.0 & u64::from(u32::MAX)) as usize
     }
 
+    #[inline]
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -85,6 +89,17 @@ pub(crate) mod flag {
     pub(crate) const CONNECTING: u16 = 1 << 10;
     /// A Unix socket.
     pub(crate) const UNIX: u16 = 1 << 11;
+    /// With none of these, a connection that gets bytes is simply read and served.
+    pub(crate) const BUSY: u16 = READABLE
+        | READ_CLOSED
+        | RUNNABLE
+        | PAUSED
+        | QUEUED
+        | DIRTY
+        | CLOSING
+        | DEAD
+        | BLOCKED
+        | CONNECTING;
 }
 
 pub(crate) struct Conn<T> {
@@ -109,6 +124,12 @@ impl<T> Conn<T> {
     #[inline]
     pub(crate) fn remove(&mut self, flags: u16) {
         self.flags &= !flags;
+    }
+
+    /// Whether nothing is kept or planned for it.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flags & flag::BUSY == 0 && self.held.is_none()
     }
 
     #[inline]

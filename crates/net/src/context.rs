@@ -1,15 +1,20 @@
 //! What every call into a service carries: the time of this turn, the loop's mailbox and counters.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::mailbox::Mailbox;
+
+/// Between two readings, the wall clock is taken to run as the monotonic one.
+const WALL_READ_EVERY: Duration = Duration::from_millis(1);
 
 /// The loop as seen from inside a call to a service.
 pub struct Context<M> {
     clock: Box<dyn Clock>,
     now: Instant,
     wall_us: u64,
+    /// When the wall clock was read last, and what it showed.
+    wall_read: (Instant, u64),
     mailbox: Mailbox<M>,
     stopping: bool,
     pub(crate) stats: Stats,
@@ -41,6 +46,7 @@ impl<M> Context<M> {
             clock,
             now,
             wall_us,
+            wall_read: (now, wall_us),
             mailbox,
             stopping: false,
             stats: Stats::default(),
@@ -53,13 +59,13 @@ impl<M> Context<M> {
         self.now
     }
 
-    /// Wall-clock time in milliseconds since 1970, read once when the turn began.
+    /// Wall-clock time in milliseconds since 1970 when the turn began.
     #[inline]
     pub fn now_ms(&self) -> u64 {
         self.wall_us / 1000
     }
 
-    /// Wall-clock time in microseconds since 1970, read once when the turn began.
+    /// Wall-clock time in microseconds since 1970 when the turn began.
     #[inline]
     pub fn now_us(&self) -> u64 {
         self.wall_us
@@ -73,7 +79,14 @@ impl<M> Context<M> {
     /// Reads the clock again, after something that took long.
     pub fn refresh(&mut self) {
         self.now = self.clock.now();
-        self.wall_us = self.clock.wall_us();
+        let (read_at, shown_us) = self.wall_read;
+        let since = self.now.saturating_duration_since(read_at);
+        if since < WALL_READ_EVERY {
+            self.wall_us = shown_us + u64::from(since.subsec_micros());
+        } else {
+            self.wall_us = self.clock.wall_us();
+            self.wall_read = (self.now, self.wall_us);
+        }
     }
 
     /// The mailbox of this loop.

@@ -26,7 +26,7 @@ use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 
 use crate::clock::{Clock, SystemClock};
 use crate::conns::{ConnId, Conns, Round, flag};
@@ -237,6 +237,9 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return;
         };
+        if conn.is_idle() && event.is_readable() && !event.is_read_closed() && !event.is_error() {
+            return self.serve_idle(id);
+        }
         if conn.has(flag::CONNECTING) {
             return self.finish_connect(id, event);
         }
@@ -246,6 +249,59 @@ impl<S: Service> Worker<S> {
         }
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             self.readable_event(id, event);
+        }
+    }
+
+    /// The common case, on one look-up of the connection: nothing is kept for it, all that it sends is used, and the
+    /// kernel takes the whole reply. The first step that goes otherwise is left to the general functions.
+    #[inline]
+    fn serve_idle(&mut self, id: ConnId) {
+        let Worker {
+            service,
+            cx,
+            conns,
+            read_buffer,
+            out,
+            ..
+        } = self;
+        let Some(conn) = conns.get_mut(id) else {
+            return;
+        };
+        let got = rustix::net::recv(&conn.socket, &mut read_buffer[..], RecvFlags::empty());
+        let len = match got {
+            Ok((len, _)) if len > 0 && len < READ_BYTES => len,
+            got => {
+                conn.add(flag::READABLE);
+                if let Some(len) = self.after_read(id, got.map(|(len, _)| len), READ_BYTES) {
+                    self.serve_buffer(id, len);
+                }
+                return;
+            }
+        };
+        cx.stats.reads += 1;
+        cx.stats.read_bytes += len as u64;
+        out.clear();
+        let input = &read_buffer[..len];
+        let flow = service.data(cx, id, &mut conn.state, input, out);
+        let left = len.saturating_sub(flow.consumed);
+        if left > 0 {
+            conn.held_mut()
+                .input
+                .extend_from_slice(&input[len - left..]);
+        }
+        if left > 0 || flow.then != Then::Continue || out.len() > output::WRITE_BYTES {
+            return self.after_data(id, flow, left, Round::This);
+        }
+        if out.is_empty() {
+            return;
+        }
+        let sent = rustix::net::send(&conn.socket, out, SendFlags::NOSIGNAL);
+        cx.stats.writes += 1;
+        if sent == Ok(out.len()) {
+            cx.stats.written_bytes += out.len() as u64;
+        } else {
+            let asked = self.out.len();
+            self.sent_in_part(id, sent, asked);
         }
     }
 

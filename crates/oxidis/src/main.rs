@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let code = match tool.as_str() {
         "server" => server::run(&called, &rest),
         "benchmark" => return benchmark::run(&rest, &called),
+        "cli" => cli::run(&called, &rest),
         "--version" | "-v" | "version" => {
             println!("oxidis {}", env!("CARGO_PKG_VERSION"));
             0

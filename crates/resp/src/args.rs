@@ -28,6 +28,7 @@ impl<'a> Args<'a> {
         Args(Source::Slices(slices))
     }
 
+    #[inline]
     pub(crate) fn from_ranges(base: &'a [u8], ranges: &'a [Range]) -> Self {
         Args(Source::Ranges { base, ranges })
     }

@@ -202,6 +202,7 @@ impl ParseState {
     }
 
     /// Whether an incomplete request has been seen.
+    #[inline]
     pub fn is_partial(&self) -> bool {
         *self != ParseState::new()
     }
@@ -228,7 +229,39 @@ pub fn parse_request(
     if state.is_partial() {
         return resume(buf, state, limits, out);
     }
+    if limits.max_bulk >= SHORT_BULK && limits.max_multibulk >= SHORT_MULTIBULK {
+        if let Some(end) = short_multibulk(buf, &mut out.ranges) {
+            out.consumed = end;
+            return Parse::Request;
+        }
+        out.ranges.clear();
+    }
     parse_from(buf, 0, state, limits, out)
+}
+
+/// Most arguments that [`short_multibulk`] knows.
+const SHORT_MULTIBULK: usize = 9;
+/// Longest argument that it knows.
+const SHORT_BULK: usize = 99;
+
+/// What nearly all requests are: a multibulk of few and short arguments, all of it there. Gives its end; `None` when it
+/// is anything else, and then `ranges` may hold some of it.
+#[inline]
+fn short_multibulk(buf: &[u8], ranges: &mut Vec<Range>) -> Option<usize> {
+    let &[b'*', digit @ b'1'..=b'9', b'\r', b'\n', ..] = buf else {
+        return None;
+    };
+    let mut pos = 4;
+    for _ in b'0'..digit {
+        let (header, len) = short_header(buf.get(pos..)?)?;
+        let start = pos + header;
+        pos = start + len + 2;
+        if pos > buf.len() {
+            return None;
+        }
+        ranges.push(Range { start, len });
+    }
+    Some(pos)
 }
 
 /// Parses at `base`, with only empty requests in front of it.

@@ -66,7 +66,7 @@ impl Worker {
     pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Duration {
         let hz = u64::try_from(self.config.hz).unwrap_or(10).clamp(1, 500);
         if now >= self.cron.next_expiry {
-            let busy = self.shared.active_expire.load(Ordering::Relaxed) && self.expire_some();
+            let busy = self.shared.active_expire.load(Ordering::Relaxed) && self.locks.keyspace().may_expire() && self.expire_some();
             self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
         }
         if now >= self.cron.next_sweep {

@@ -40,6 +40,8 @@ pub struct Job {
     pub id: CommandId,
     /// Protocol of the reply.
     pub proto: Proto,
+    /// Its arguments as SLOWLOG shows them.
+    pub shown: Vec<Vec<u8>>,
     /// What to do.
     pub work: Work,
 }
@@ -163,7 +165,7 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
     }
     drop(long_run);
     let ticks = ticks::now().wrapping_sub(started);
-    (job.worker, Finished { conn: job.conn, id: job.id, reply: reply.take(), events, ticks, failed })
+    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply: reply.take(), events, ticks, failed })
 }
 
 /// Announces a long command; waits while somebody wants the gate closed.

@@ -89,9 +89,17 @@ pub fn kept_arguments(args: Args<'_>) -> Vec<Vec<u8>> {
     kept
 }
 
+/// The arguments of a command for the log.
+pub(crate) enum Kept<'a> {
+    /// As they came.
+    Whole(Args<'a>),
+    /// Already cut by [`kept_arguments`].
+    Cut(Vec<Vec<u8>>),
+}
+
 impl Shared {
     /// Notes a command for SLOWLOG and the latency monitor if it passed their thresholds.
-    pub(crate) fn note_slow_command(&self, config: &Config, now_ms: i64, session: &Session, spec: &CommandSpec, args: Args<'_>, microseconds: u64) {
+    pub(crate) fn note_slow_command(&self, config: &Config, now_ms: i64, session: &Session, spec: &CommandSpec, kept: Kept<'_>, microseconds: u64) {
         let monitor_ms = u64::try_from(config.latency_monitor_threshold).unwrap_or(0);
         if monitor_ms > 0 && microseconds / 1000 >= monitor_ms {
             let event = if spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
@@ -106,7 +114,13 @@ impl Shared {
             id: 0,
             time_s: now_ms / 1000,
             microseconds,
-            args: crate::redact::arguments(spec, kept_arguments(args)),
+            args: crate::redact::arguments(
+                spec,
+                match kept {
+                    Kept::Whole(args) => kept_arguments(args),
+                    Kept::Cut(args) => args,
+                },
+            ),
             address: crate::session::address_text(session.address, &String::from_utf8_lossy(&config.unixsocket)),
             name: session.extra.as_ref().map(|extra| extra.name.clone()).unwrap_or_default(),
         };

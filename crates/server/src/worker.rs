@@ -52,6 +52,8 @@ pub struct Finished {
     pub conn: ConnId,
     /// The command.
     pub id: CommandId,
+    /// Its arguments as SLOWLOG shows them.
+    pub shown: Vec<Vec<u8>>,
     /// Its reply.
     pub reply: Vec<u8>,
     /// What it left behind.
@@ -98,7 +100,8 @@ pub struct Worker {
     /// The part of it that commands follow.
     pub settings: Settings,
     pub(crate) routes: &'static [exec::route::Route],
-    pub(crate) batch: Batch,
+    /// Away while it is in use.
+    pub(crate) batch: Option<Box<Batch>>,
     pub(crate) later: Vec<Later>,
     pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
     pub(crate) timers: Timers<ConnId>,
@@ -130,7 +133,7 @@ impl Worker {
             settings: crate::settings::of(&config, &shared),
             config,
             routes: exec::route::routes(),
-            batch: Batch::default(),
+            batch: None,
             later: Vec::new(),
             ready: VecDeque::new(),
             timers: Timers::new(),
@@ -148,6 +151,7 @@ impl Worker {
             shared,
         };
         worker.adopt_config();
+        worker.set_time(worker.now_ms);
         worker
     }
 
@@ -171,7 +175,13 @@ impl Worker {
     pub(crate) fn begin(&mut self, now_ms: i64) {
         if self.shared.config.version() != self.config.version {
             self.adopt_config();
+            self.set_time(now_ms);
+        } else if now_ms != self.now_ms {
+            self.set_time(now_ms);
         }
+    }
+
+    fn set_time(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
         let lfu = self.settings.policy.is_lfu();
         #[allow(clippy::cast_sign_loss)]

@@ -15,8 +15,10 @@ pub(crate) enum Phase {
     Idle,
     /// Requests are under way.
     Busy,
-    /// It has sent all it is to send.
+    /// It has sent all it is to send; the driver has yet to count it.
     Finished,
+    /// Finished and counted, or replaced by another connection: whatever still comes is ignored.
+    Retired,
 }
 
 /// A connection. Times are nanoseconds on the engine's clock.
@@ -74,10 +76,6 @@ impl Client {
 
     /// Requests that await their reply.
     pub(crate) fn under_way(&self) -> u64 {
-        if self.flights.is_empty() {
-            u64::from(self.expected)
-        } else {
-            self.flights.len() as u64
-        }
+        if self.flights.is_empty() { u64::from(self.expected) } else { self.flights.len() as u64 }
     }
 }

@@ -44,14 +44,7 @@ pub(super) fn run(
         load: Load::new(Arc::clone(&shared), Arc::clone(settings), source, thread),
         thread,
         clients: servers.len(),
-        to_open: servers
-            .into_iter()
-            .map(|server| Opening {
-                due: 0,
-                server,
-                quota,
-            })
-            .collect(),
+        to_open: servers.into_iter().map(|server| Opening { due: 0, server, quota }).collect(),
         opening: 0,
         connected: Vec::new(),
         ready: Vec::new(),
@@ -115,22 +108,11 @@ impl Service for Driver {
     type State = Client;
     type Message = ();
 
-    fn accepted(
-        &mut self,
-        _cx: &mut Context<()>,
-        _id: ConnId,
-        _peer: &Peer,
-    ) -> Result<Client, Vec<u8>> {
+    fn accepted(&mut self, _cx: &mut Context<()>, _id: ConnId, _peer: &Peer) -> Result<Client, Vec<u8>> {
         Err(Vec::new())
     }
 
-    fn connected(
-        &mut self,
-        _cx: &mut Context<()>,
-        id: ConnId,
-        _client: &mut Client,
-        result: io::Result<()>,
-    ) {
+    fn connected(&mut self, _cx: &mut Context<()>, id: ConnId, _client: &mut Client, result: io::Result<()>) {
         self.opening = self.opening.saturating_sub(1);
         match result {
             Ok(()) => self.connected.push(id),
@@ -138,14 +120,7 @@ impl Service for Driver {
         }
     }
 
-    fn data(
-        &mut self,
-        cx: &mut Context<()>,
-        id: ConnId,
-        client: &mut Client,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Flow {
+    fn data(&mut self, cx: &mut Context<()>, id: ConnId, client: &mut Client, input: &[u8], out: &mut Vec<u8>) -> Flow {
         let now = self.shared.now();
         let was_greeting = client.phase == Phase::Greeting;
         let flights = client.flights.len();
@@ -154,24 +129,17 @@ impl Service for Driver {
             Step::Going => {}
             Step::Reconnect => {
                 self.replace(client, now);
-                return Flow {
-                    consumed,
-                    then: Then::CloseNow,
-                };
+                return Flow { consumed, then: Then::CloseNow };
             }
             Step::Abort(text) => {
                 self.shared.fail(&text);
                 cx.stop();
-                return Flow {
-                    consumed,
-                    then: Then::CloseNow,
-                };
+                return Flow { consumed, then: Then::CloseNow };
             }
         }
         if client.phase == Phase::Finished {
             self.finished_clients += 1;
-            // Not counted again, whatever it may still receive.
-            client.phase = Phase::Idle;
+            client.phase = Phase::Retired;
         } else if was_greeting && client.phase == Phase::Idle {
             self.ready.push(id);
         }
@@ -186,39 +154,26 @@ impl Service for Driver {
     }
 
     fn closed(&mut self, cx: &mut Context<()>, _id: ConnId, mut client: Client, why: CloseReason) {
-        if self.done.is_some() || cx.is_stopping() {
+        if self.done.is_some() || cx.is_stopping() || client.phase == Phase::Retired {
             return;
         }
         let text = match why {
             CloseReason::Service | CloseReason::Stopped => return,
             CloseReason::Peer => "Server closed the connection".to_owned(),
-            CloseReason::ConnectFailed(kind) => {
-                self.connect_error.take().unwrap_or_else(|| kind_text(kind))
-            }
+            CloseReason::ConnectFailed(kind) => self.connect_error.take().unwrap_or_else(|| kind_text(kind)),
             CloseReason::Failed(kind) => kind_text(kind),
             CloseReason::OutputLimit => "output limit".to_owned(),
         };
         let is_connecting = matches!(why, CloseReason::ConnectFailed(_));
         if self.started && self.settings.on_error == OnError::Reconnect {
             let now = self.shared.now();
-            self.load.lost(
-                &mut client,
-                if is_connecting { "connect" } else { "reset" },
-                &text,
-            );
+            self.load.lost(&mut client, if is_connecting { "connect" } else { "reset" }, &text);
             let (server, quota) = (client.server, client.quota);
-            self.to_open.push_back(Opening {
-                due: now + RECONNECT_DELAY_NS,
-                server,
-                quota,
-            });
+            self.to_open.push_back(Opening { due: now + RECONNECT_DELAY_NS, server, quota });
             return;
         }
-        let name = self
-            .settings
-            .servers
-            .get(client.server as usize)
-            .map_or_else(String::new, |server| server.name.clone());
+        let name =
+            self.settings.servers.get(client.server as usize).map_or_else(String::new, |server| server.name.clone());
         self.shared.fail(&if is_connecting {
             format!("Could not connect to Redis at {name}: {text}")
         } else {
@@ -239,11 +194,7 @@ impl Service for Driver {
                 if state == State::Stop {
                     cx.stop();
                 }
-                return Some(if self.announced {
-                    START_POLL
-                } else {
-                    STATE_POLL
-                });
+                return Some(if self.announced { START_POLL } else { STATE_POLL });
             }
         } else {
             self.start_ready(conns, now);
@@ -280,12 +231,10 @@ impl Driver {
                 (Address::Tcp(address), Some(source)) => connect_from(source, *address)
                     .and_then(|socket| conns.adopt(socket, client))
                     .map(|id| self.connected.push(id)),
-                (Address::Tcp(address), None) => {
-                    conns.connect(*address, client).map(|_| self.opening += 1)
+                (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
+                (Address::Unix(path), _) => {
+                    conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
                 }
-                (Address::Unix(path), _) => conns
-                    .connect(net::Address::Unix(path.clone()), client)
-                    .map(|_| self.opening += 1),
             };
             if let Err(error) = opened {
                 let text = reason(&error);
@@ -297,8 +246,7 @@ impl Driver {
                     return;
                 }
                 let name = &target.name;
-                self.shared
-                    .fail(&format!("Could not connect to Redis at {name}: {text}"));
+                self.shared.fail(&format!("Could not connect to Redis at {name}: {text}"));
                 return;
             }
         }
@@ -363,7 +311,7 @@ impl Driver {
             self.scratch.clear();
             let now = self.shared.now();
             if !self.load.start(client, now, &mut self.scratch) {
-                client.phase = Phase::Idle;
+                client.phase = Phase::Retired;
                 self.finished_clients += 1;
                 continue;
             }
@@ -372,11 +320,7 @@ impl Driver {
     }
 
     fn send_scheduled(&mut self, conns: &mut Conns<Self>, now: u64) {
-        let quota = if self.load.is_warming_up(now) {
-            u64::MAX
-        } else {
-            self.load.available(1)
-        };
+        let quota = if self.load.is_warming_up(now) { u64::MAX } else { self.load.available(1) };
         let Some(schedule) = &mut self.load.schedule else {
             return;
         };
@@ -390,9 +334,7 @@ impl Driver {
             let Some(schedule) = &mut self.load.schedule else {
                 return;
             };
-            let usable = conns
-                .state_mut(id)
-                .is_some_and(|client| matches!(client.phase, Phase::Idle | Phase::Busy));
+            let usable = conns.state_mut(id).is_some_and(|client| matches!(client.phase, Phase::Idle | Phase::Busy));
             if !usable {
                 self.free.pop_front();
                 continue;
@@ -404,8 +346,7 @@ impl Driver {
             };
             self.scratch.clear();
             let now = self.shared.now();
-            self.load
-                .start_scheduled(client, due, now, &mut self.scratch);
+            self.load.start_scheduled(client, due, now, &mut self.scratch);
             if nothing_waited {
                 self.load.record_lateness(due, now);
             }
@@ -414,21 +355,9 @@ impl Driver {
     }
 
     /// Gives places that replies have freed to waiting requests.
-    fn refill(
-        &mut self,
-        id: ConnId,
-        client: &mut Client,
-        places: usize,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) {
+    fn refill(&mut self, id: ConnId, client: &mut Client, places: usize, now: u64, out: &mut Vec<u8>) {
         for _ in 0..places {
-            match self
-                .load
-                .schedule
-                .as_mut()
-                .and_then(|schedule| schedule.pop())
-            {
+            match self.load.schedule.as_mut().and_then(|schedule| schedule.pop()) {
                 Some(due) if !self.load.is_over(now) => {
                     self.load.start_scheduled(client, due, now, out);
                 }
@@ -445,11 +374,7 @@ impl Driver {
         };
         if has_more {
             let (server, quota) = (client.server, client.quota);
-            self.to_open.push_back(Opening {
-                due: 0,
-                server,
-                quota,
-            });
+            self.to_open.push_back(Opening { due: 0, server, quota });
         } else {
             self.finished_clients += 1;
         }
@@ -467,10 +392,7 @@ impl Driver {
         let late: Vec<ConnId> = conns
             .iter()
             .filter(|(_, client)| {
-                let since = client
-                    .flights
-                    .front()
-                    .map_or(client.started, |flight| flight.sent);
+                let since = client.flights.front().map_or(client.started, |flight| flight.sent);
                 client.phase == Phase::Busy && now.saturating_sub(since) > timeout_ns
             })
             .map(|(id, _)| id)
@@ -486,13 +408,9 @@ impl Driver {
                 continue;
             };
             self.load.lost(client, "timeout", &text);
-            client.phase = Phase::Finished;
+            client.phase = Phase::Retired;
             let (server, quota) = (client.server, client.quota);
-            self.to_open.push_back(Opening {
-                due: now,
-                server,
-                quota,
-            });
+            self.to_open.push_back(Opening { due: now, server, quota });
             conns.close(id, false);
         }
     }
@@ -525,11 +443,7 @@ impl Driver {
         }
         let wait = Duration::from_nanos(next.saturating_sub(now));
         // The kernel's timer is a millisecond coarse: near a deadline the loop spins.
-        if wait < SPIN {
-            Duration::ZERO
-        } else {
-            (wait - SPIN).min(STATE_POLL)
-        }
+        if wait < SPIN { Duration::ZERO } else { (wait - SPIN).min(STATE_POLL) }
     }
 
     fn into_result(mut self) -> ThreadResult {
@@ -538,15 +452,9 @@ impl Driver {
             self.finish(now);
         }
         let time = self.done.unwrap_or_default();
-        let (dropped, backlog) = self.load.schedule.as_ref().map_or((0, 0), |schedule| {
-            (schedule.dropped(), schedule.backlog() as u64)
-        });
-        ThreadResult {
-            tally: self.load.tally,
-            dropped,
-            backlog,
-            time,
-        }
+        let (dropped, backlog) =
+            self.load.schedule.as_ref().map_or((0, 0), |schedule| (schedule.dropped(), schedule.backlog() as u64));
+        ThreadResult { tally: self.load.tally, dropped, backlog, time }
     }
 }
 
@@ -562,16 +470,9 @@ fn kind_text(kind: io::ErrorKind) -> String {
 }
 
 /// Connects from a given local address; blocks for the handshake.
-fn connect_from(
-    source: std::net::IpAddr,
-    address: std::net::SocketAddr,
-) -> io::Result<std::net::TcpStream> {
+fn connect_from(source: std::net::IpAddr, address: std::net::SocketAddr) -> io::Result<std::net::TcpStream> {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let family = if address.is_ipv6() {
-        AddressFamily::INET6
-    } else {
-        AddressFamily::INET
-    };
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket(family, SocketType::STREAM, None)?;
     bind(&socket, &std::net::SocketAddr::new(source, 0))?;
     connect(&socket, &address)?;
@@ -597,19 +498,12 @@ fn pin(settings: &Settings, thread: usize) {
 /// CPU time of this thread, and the time it waited for a CPU (where the kernel tells).
 fn thread_time() -> ThreadTime {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    let cpu = Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    );
+    let cpu = Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
     let queued = std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1)?.parse().ok())
         .map_or(Duration::ZERO, Duration::from_nanos);
-    ThreadTime {
-        cpu,
-        queued,
-        wall: Duration::ZERO,
-    }
+    ThreadTime { cpu, queued, wall: Duration::ZERO }
 }
 
 /// Connections under way at once over all threads: what a listen backlog of 511 takes well.

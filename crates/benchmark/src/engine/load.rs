@@ -96,21 +96,10 @@ pub(crate) enum Step {
 }
 
 impl Load {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        settings: Arc<Settings>,
-        source: Source,
-        thread: usize,
-    ) -> Load {
-        let seed = settings
-            .seed
-            .wrapping_add(u32::try_from(thread).unwrap_or(0));
+    pub(crate) fn new(shared: Arc<Shared>, settings: Arc<Settings>, source: Source, thread: usize) -> Load {
+        let seed = settings.seed.wrapping_add(u32::try_from(thread).unwrap_or(0));
         let cluster = settings.cluster.clone().map(|cluster| {
-            let mut view = ClusterView {
-                cluster,
-                version: 0,
-                tags: Vec::new(),
-            };
+            let mut view = ClusterView { cluster, version: 0, tags: Vec::new() };
             view.update();
             view
         });
@@ -119,9 +108,7 @@ impl Load {
             let threads = settings.threads.max(1) as f64;
             (1.0 / threads, thread as f64 / threads)
         };
-        let schedule = settings
-            .rate
-            .map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
+        let schedule = settings.rate.map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
         let open_loop = settings.rate.is_some_and(|rate| rate.open_loop);
         let histogram = || latency::recorder(settings.precision);
         let tally = Tally {
@@ -144,11 +131,7 @@ impl Load {
         };
         Load {
             source,
-            keys: if thread == 0 {
-                settings.keys.clone()
-            } else {
-                settings.keys.for_thread(seed)
-            },
+            keys: if thread == 0 { settings.keys.clone() } else { settings.keys.for_thread(seed) },
             random: AdditiveRandom::new(seed ^ CHOICE_SEED),
             cluster,
             schedule,
@@ -206,11 +189,7 @@ impl Load {
         if now >= self.next_interval {
             self.close_interval(now);
         }
-        let measure_at = if now >= self.measure_at {
-            u64::MAX
-        } else {
-            self.measure_at
-        };
+        let measure_at = if now >= self.measure_at { u64::MAX } else { self.measure_at };
         self.next_mark = self.stop_at.min(self.next_interval).min(measure_at);
         now >= self.stop_at
     }
@@ -228,18 +207,13 @@ impl Load {
     /// Whether the schedule has nothing left to send and no reply is awaited.
     pub(crate) fn is_exhausted(&mut self) -> bool {
         self.in_flight == 0
-            && self
-                .schedule
-                .as_ref()
-                .is_none_or(|schedule| schedule.backlog() == 0)
+            && self.schedule.as_ref().is_none_or(|schedule| schedule.backlog() == 0)
             && self.available(1) == 0
     }
 
     /// The connection stands: writes the prefix commands. True when there are none to wait for.
     pub(crate) fn greet(&mut self, client: &mut Client, now: u64, out: &mut Vec<u8>) -> bool {
-        self.tally
-            .connect
-            .saturating_record(now.saturating_sub(client.started) / 1_000);
+        self.tally.connect.saturating_record(now.saturating_sub(client.started) / 1_000);
         client.prefix_left = self.settings.prefix_replies;
         if client.prefix_left == 0 {
             client.phase = Phase::Idle;
@@ -271,21 +245,11 @@ impl Load {
     }
 
     /// Sends one scheduled request on a connection.
-    pub(crate) fn start_scheduled(
-        &mut self,
-        client: &mut Client,
-        due: u64,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn start_scheduled(&mut self, client: &mut Client, due: u64, now: u64, out: &mut Vec<u8>) {
         client.phase = Phase::Busy;
         let position = self.next_position;
         self.next_position += 1;
-        client.flights.push_back(Flight {
-            due,
-            sent: now,
-            position,
-        });
+        client.flights.push_back(Flight { due, sent: now, position });
         client.started = now;
         self.in_flight += 1;
         self.render(position, 1, client.server, out);
@@ -301,21 +265,11 @@ impl Load {
     }
 
     /// Takes in what a connection sent. Returns the bytes used up and what follows.
-    pub(crate) fn input(
-        &mut self,
-        client: &mut Client,
-        now: u64,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> (usize, Step) {
+    pub(crate) fn input(&mut self, client: &mut Client, now: u64, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
         let mut consumed = 0;
         let latency = now.saturating_sub(client.started) / 1_000;
         let first_latency = *client.first_latency.get_or_insert(latency);
-        let latency = if self.settings.legacy_latency {
-            first_latency
-        } else {
-            latency
-        };
+        let latency = if self.settings.legacy_latency { first_latency } else { latency };
         let counted = client.started >= self.measure_at && now < self.stop_at;
         let mut replies = 0_u64;
         let step = loop {
@@ -426,13 +380,9 @@ impl Load {
         if let Some(stats) = self.shared.stats.get(thread) {
             // Relaxed: figures for a progress line; nothing is ordered by them.
             stats.finished.store(self.tally.finished, Ordering::Relaxed);
-            stats
-                .latency_sum_us
-                .store(self.tally.latency_sum_us, Ordering::Relaxed);
+            stats.latency_sum_us.store(self.tally.latency_sum_us, Ordering::Relaxed);
             if self.shared.live.is_some() && now >= self.next_live {
-                stats
-                    .errors
-                    .store(self.tally.errors.total(), Ordering::Relaxed);
+                stats.errors.store(self.tally.errors.total(), Ordering::Relaxed);
                 self.publish_live();
                 self.next_live = now + LIVE_INTERVAL_NS;
             }
@@ -472,12 +422,8 @@ impl Load {
             Some(view) => view.tags.get(server as usize).map_or(&[], |tags| tags),
             None => &[],
         };
-        let mut filler = Filler {
-            keys: &mut self.keys,
-            random: &mut self.random,
-            tags,
-            value_pool: &self.settings.value_pool,
-        };
+        let mut filler =
+            Filler { keys: &mut self.keys, random: &mut self.random, tags, value_pool: &self.settings.value_pool };
         let before = out.len();
         self.source.render(position, 0, count, &mut filler, out);
         self.tally.bytes_sent += (out.len() - before) as u64;
@@ -525,11 +471,7 @@ impl Load {
         if self.settings.on_error == OnError::Stop {
             return Some(Step::Abort(self.settings.error_line(client.server, &text)));
         }
-        if self
-            .settings
-            .error_limit
-            .is_some_and(|limit| self.tally.errors.total() > limit)
-        {
+        if self.settings.error_limit.is_some_and(|limit| self.tally.errors.total() > limit) {
             // The verdict is known; the report judges it.
             self.shared.stop();
         }
@@ -551,10 +493,7 @@ impl Load {
         {
             let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
             let added = live.add(&fresh);
-            debug_assert!(
-                added.is_ok(),
-                "all histograms of a test have the same bounds"
-            );
+            debug_assert!(added.is_ok(), "all histograms of a test have the same bounds");
         }
         self.live_base = current;
     }
@@ -603,10 +542,7 @@ impl ClusterView {
 pub(super) fn error_text(reply: &[u8]) -> String {
     let body = match reply.split_first() {
         Some((b'!', rest)) => {
-            let start = rest
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .map_or(0, |at| at + 1);
+            let start = rest.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             rest.get(start..).unwrap_or_default()
         }
         Some((_, rest)) => rest,

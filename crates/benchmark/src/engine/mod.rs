@@ -82,11 +82,7 @@ pub(crate) struct Setup {
 
 impl Settings {
     pub(crate) fn new(options: &Options, setup: Setup) -> Settings {
-        let (prefix, prefix_replies) = if setup.idle {
-            (Vec::new(), 0)
-        } else {
-            prefix_commands(options)
-        };
+        let (prefix, prefix_replies) = if setup.idle { (Vec::new(), 0) } else { prefix_commands(options) };
         let extended = &options.extended;
         Settings {
             threads: setup.threads,
@@ -209,9 +205,7 @@ impl Shared {
             threads: settings.threads,
             issued: AtomicU64::new(0),
             limit: settings.request_limit(),
-            stats: (0..settings.threads)
-                .map(|_| ThreadStats::default())
-                .collect(),
+            stats: (0..settings.threads).map(|_| ThreadStats::default()).collect(),
             failure: Mutex::new(None),
         }
     }
@@ -282,24 +276,15 @@ impl Shared {
     }
 
     fn failure(&self) -> Option<String> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn sum(&self, figure: impl Fn(&ThreadStats) -> &AtomicU64) -> u64 {
-        self.stats
-            .iter()
-            .map(|stats| figure(stats).load(Ordering::Relaxed))
-            .sum()
+        self.stats.iter().map(|stats| figure(stats).load(Ordering::Relaxed)).sum()
     }
 
     fn totals(&self) -> (u64, u64) {
-        (
-            self.sum(|stats| &stats.finished),
-            self.sum(|stats| &stats.latency_sum_us),
-        )
+        (self.sum(|stats| &stats.finished), self.sum(|stats| &stats.latency_sum_us))
     }
 }
 
@@ -374,10 +359,7 @@ pub(crate) fn run_test(
         }
     }
     if let Some(text) = shared.failure() {
-        return Err(Aborted {
-            text,
-            finished: shared.totals().0,
-        });
+        return Err(Aborted { text, finished: shared.totals().0 });
     }
     let mut outcome = merge(&settings, &shared, results, title, payload_bytes);
     outcome.interrupted = interrupted.load(Ordering::Relaxed);
@@ -423,10 +405,7 @@ fn watch(
 /// What the live view is to show next.
 fn news(shared: &Shared, settings: &Settings, live: &Mutex<Latency>, elapsed: Duration) -> News {
     let empty = latency::recorder(settings.precision);
-    let latencies = std::mem::replace(
-        &mut *live.lock().unwrap_or_else(PoisonError::into_inner),
-        empty,
-    );
+    let latencies = std::mem::replace(&mut *live.lock().unwrap_or_else(PoisonError::into_inner), empty);
     let (finished, _) = shared.totals();
     #[expect(clippy::cast_precision_loss, reason = "drawn as a bar")]
     let share = match (settings.duration, settings.request_limit()) {
@@ -455,11 +434,7 @@ fn merge(
     payload_bytes: usize,
 ) -> Outcome {
     let histogram = || latency::recorder(settings.precision);
-    let finished_at = results
-        .iter()
-        .map(|result| result.tally.finished_at)
-        .max()
-        .unwrap_or_default();
+    let finished_at = results.iter().map(|result| result.tally.finished_at).max().unwrap_or_default();
     let warmup = u64::try_from(settings.warmup.as_nanos()).unwrap_or(0);
     let measured_from = shared.started_at() + warmup;
     let mut outcome = Outcome {
@@ -483,11 +458,7 @@ fn merge(
         operations: settings
             .operation_names
             .iter()
-            .map(|name| OperationOutcome {
-                name: name.clone(),
-                service: histogram(),
-                errors: 0,
-            })
+            .map(|name| OperationOutcome { name: name.clone(), service: histogram(), errors: 0 })
             .collect(),
         timeline: Vec::new(),
         interrupted: false,
@@ -532,10 +503,7 @@ fn merge(
 
 fn add(sum: &mut latency::Latency, part: &latency::Latency) {
     let added = sum.add(part);
-    debug_assert!(
-        added.is_ok(),
-        "all histograms of a test have the same bounds"
-    );
+    debug_assert!(added.is_ok(), "all histograms of a test have the same bounds");
 }
 
 fn add_option(sum: &mut Option<latency::Latency>, part: Option<latency::Latency>) {

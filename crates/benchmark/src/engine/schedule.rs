@@ -36,11 +36,7 @@ impl Schedule {
     pub(crate) fn new(rate: Rate, share: f64, phase: f64, seed: u32) -> Schedule {
         let per_second = rate.per_second * share;
         // `--rps` may catch up for a second, no more; what is beyond was never promised.
-        let burst = if rate.open_loop {
-            rate.max_backlog
-        } else {
-            ceiling(per_second)
-        };
+        let burst = if rate.open_loop { rate.max_backlog } else { ceiling(per_second) };
         Schedule {
             rate: per_second / 1e9,
             arrival: rate.arrival,
@@ -101,11 +97,7 @@ impl Schedule {
 
     /// When the next request is due.
     pub(crate) fn next_due(&self) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
         let offset = self.next as u64;
         self.started + offset
     }
@@ -121,11 +113,7 @@ impl Schedule {
 }
 
 fn ceiling(value: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positive"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
     let value = value.ceil() as u64;
     value
 }
@@ -135,12 +123,7 @@ mod tests {
     use super::*;
 
     fn rate(per_second: f64, arrival: Arrival, max_backlog: u64, open_loop: bool) -> Rate {
-        Rate {
-            per_second,
-            arrival,
-            max_backlog,
-            open_loop,
-        }
+        Rate { per_second, arrival, max_backlog, open_loop }
     }
 
     #[test]
@@ -149,12 +132,7 @@ mod tests {
         schedule.start(5);
         assert_eq!(schedule.advance(5 + 2_000_000, u64::MAX), 3);
         assert_eq!(
-            [
-                schedule.pop(),
-                schedule.pop(),
-                schedule.pop(),
-                schedule.pop()
-            ],
+            [schedule.pop(), schedule.pop(), schedule.pop(), schedule.pop()],
             [Some(5), Some(1_000_005), Some(2_000_005), None]
         );
         assert_eq!(schedule.advance(5 + 1_000_000_000, 4), 4);
@@ -162,12 +140,7 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_rate() {
-        let mut schedule = Schedule::new(
-            rate(10_000.0, Arrival::Poisson, 1_000_000, true),
-            1.0,
-            0.0,
-            3,
-        );
+        let mut schedule = Schedule::new(rate(10_000.0, Arrival::Poisson, 1_000_000, true), 1.0, 0.0, 3);
         schedule.start(0);
         let taken = schedule.advance(10_000_000_000, u64::MAX);
         assert!((98_500..101_500).contains(&taken), "{taken}");

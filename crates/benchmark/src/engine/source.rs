@@ -17,10 +17,7 @@ pub(crate) enum Source {
     },
     /// Each command drawn by weight. The draw is a pure function of the batch's seed and the
     /// command's place in it, so that a reply finds its operation without a queue.
-    Drawn {
-        variants: Vec<Variant>,
-        weight_total: u64,
-    },
+    Drawn { variants: Vec<Variant>, weight_total: u64 },
 }
 
 /// One command that may be drawn.
@@ -45,11 +42,7 @@ impl Source {
     /// Builds the commands of a test. `forms` holds the same test once per value size.
     pub(crate) fn new(forms: &[Form], pipeline: usize, substitution: Substitution) -> Source {
         let substitution_of = |form: &Form| Substitution {
-            value_bytes: if substitution.value_bytes == 0 {
-                0
-            } else {
-                form.value.len()
-            },
+            value_bytes: if substitution.value_bytes == 0 { 0 } else { form.value.len() },
             ..substitution
         };
         if let [form] = forms
@@ -63,10 +56,7 @@ impl Source {
                 }
             }
             let template = Template::new(&commands, pipeline, substitution_of(form), &form.value);
-            return Source::Sequence {
-                template,
-                operations,
-            };
+            return Source::Sequence { template, operations };
         }
         let (mut variants, mut weight_total) = (Vec::new(), 0_u64);
         for form in forms {
@@ -80,36 +70,19 @@ impl Source {
                 });
             }
         }
-        Source::Drawn {
-            variants,
-            weight_total,
-        }
+        Source::Drawn { variants, weight_total }
     }
 
     /// Appends `count` commands of the batch that began at `position`, from its `first` on.
     #[inline]
-    pub(crate) fn render(
-        &mut self,
-        position: u64,
-        first: u32,
-        count: u32,
-        filler: &mut Filler<'_>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn render(&mut self, position: u64, first: u32, count: u32, filler: &mut Filler<'_>, out: &mut Vec<u8>) {
         match self {
             Source::Sequence { template, .. } => {
                 let length = template.sequence_length() as u64;
-                let start = if length == 1 {
-                    0
-                } else {
-                    (position + u64::from(first)) % length
-                };
+                let start = if length == 1 { 0 } else { (position + u64::from(first)) % length };
                 template.render(as_index(start), count as usize, filler, out);
             }
-            Source::Drawn {
-                variants,
-                weight_total,
-            } => {
+            Source::Drawn { variants, weight_total } => {
                 for index in first..first + count {
                     let at = draw(variants, *weight_total, position, index);
                     variants[at].template.render(0, 1, filler, out);
@@ -127,10 +100,9 @@ impl Source {
                 let at = (position + u64::from(index)) % operations.len() as u64;
                 usize::from(operations[as_index(at)])
             }
-            Source::Drawn {
-                variants,
-                weight_total,
-            } => usize::from(variants[draw(variants, *weight_total, position, index)].operation),
+            Source::Drawn { variants, weight_total } => {
+                usize::from(variants[draw(variants, *weight_total, position, index)].operation)
+            }
         }
     }
 
@@ -146,10 +118,7 @@ impl Source {
 #[inline]
 fn draw(variants: &[Variant], weight_total: u64, position: u64, index: u32) -> usize {
     let point = mix(position ^ (u64::from(index) << 32)) % weight_total.max(1);
-    variants
-        .iter()
-        .position(|variant| point < variant.weight_end)
-        .unwrap_or(0)
+    variants.iter().position(|variant| point < variant.weight_end).unwrap_or(0)
 }
 
 fn operation_index(index: usize) -> u16 {
@@ -176,30 +145,18 @@ mod tests {
     #[test]
     fn drawn_commands_and_their_operations_agree() {
         let test = suite::mix("set=1,get=3", &Options::default(), b"VXK").unwrap();
-        let forms = [Form {
-            test,
-            value: b"VXK".to_vec(),
-        }];
+        let forms = [Form { test, value: b"VXK".to_vec() }];
         let mut source = Source::new(&forms, 8, Substitution::default());
         let mut keys = Keys::new(Distribution::Uniform, 0, 10, 1);
         let mut random = AdditiveRandom::new(1);
         let mut counts = [0_u32; 2];
         for position in 0..1_000 {
             for index in 0..4 {
-                let mut filler = Filler {
-                    keys: &mut keys,
-                    random: &mut random,
-                    tags: &[],
-                    value_pool: &[],
-                };
+                let mut filler = Filler { keys: &mut keys, random: &mut random, tags: &[], value_pool: &[] };
                 let mut out = Vec::new();
                 source.render(position, index, 1, &mut filler, &mut out);
                 let operation = source.operation(position, index);
-                let expected: &[u8] = if operation == 0 {
-                    b"$3\r\nSET"
-                } else {
-                    b"$3\r\nGET"
-                };
+                let expected: &[u8] = if operation == 0 { b"$3\r\nSET" } else { b"$3\r\nGET" };
                 assert_eq!(&out[4..11], expected);
                 counts[operation] += 1;
             }

@@ -18,11 +18,7 @@ fn prefix_commands_come_in_redis_order() {
          *3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\non\r\n\
          *2\r\n$6\r\nSELECT\r\n$1\r\n5\r\n*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"
     );
-    let cluster = Options {
-        database: 5,
-        cluster: true,
-        ..Options::default()
-    };
+    let cluster = Options { database: 5, cluster: true, ..Options::default() };
     assert_eq!(prefix_commands(&cluster).1, 0);
 }
 
@@ -66,10 +62,7 @@ fn the_last_ready_thread_starts_the_test() {
     assert_eq!(shared.state(), State::Run);
     shared.fail("first");
     shared.fail("second");
-    assert_eq!(
-        (shared.state(), shared.failure().as_deref()),
-        (State::Stop, Some("first"))
-    );
+    assert_eq!((shared.state(), shared.failure().as_deref()), (State::Stop, Some("first")));
 }
 
 #[test]

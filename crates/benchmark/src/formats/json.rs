@@ -23,12 +23,7 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
     let errors: Map<String, Json> = outcome
         .errors
         .iter()
-        .map(|(class, entry)| {
-            (
-                class.to_owned(),
-                json!({ "count": entry.count, "first": entry.first }),
-            )
-        })
+        .map(|(class, entry)| (class.to_owned(), json!({ "count": entry.count, "first": entry.first })))
         .collect();
     let mut flags = Vec::new();
     if outcome.generator_limited() {
@@ -98,18 +93,9 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
 }
 
 /// The whole report.
-pub(super) fn document(
-    session: &Session,
-    arguments: &[String],
-    started: SystemTime,
-    tests: &[Json],
-) -> String {
-    let server: Map<String, Json> = session
-        .info
-        .fields
-        .iter()
-        .map(|(name, value)| (name.clone(), Json::from(value.as_str())))
-        .collect();
+pub(super) fn document(session: &Session, arguments: &[String], started: SystemTime, tests: &[Json]) -> String {
+    let server: Map<String, Json> =
+        session.info.fields.iter().map(|(name, value)| (name.clone(), Json::from(value.as_str()))).collect();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let document = json!({
         "schema": SCHEMA,
@@ -133,33 +119,17 @@ pub(super) fn append_hdr_log(log: &mut String, started: SystemTime, outcome: &Ou
         let start = unix_seconds(started);
         let _ = writeln!(log, "#[Histogram log format version 1.3]");
         let _ = writeln!(log, "#[StartTime: {start:.3} (seconds since epoch)]");
-        let _ = writeln!(
-            log,
-            "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
-        );
+        let _ =
+            writeln!(log, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"");
     }
-    let tag: String = outcome
-        .title
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '_' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    let now = SystemTime::now()
-        .duration_since(started)
-        .unwrap_or_default();
+    let tag: String =
+        outcome.title.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+    let now = SystemTime::now().duration_since(started).unwrap_or_default();
     let begin = now.saturating_sub(outcome.elapsed).as_secs_f64();
     let max_ms = milliseconds(outcome.service.max());
     let length = outcome.elapsed.as_secs_f64();
     let encoded = base64(&envelope(&encode_v2(&outcome.service)));
-    let _ = writeln!(
-        log,
-        "Tag={tag},{begin:.3},{length:.3},{max_ms:.3},{encoded}"
-    );
+    let _ = writeln!(log, "Tag={tag},{begin:.3},{length:.3},{max_ms:.3},{encoded}");
 }
 
 fn command_text(test: &Test) -> String {
@@ -167,13 +137,7 @@ fn command_text(test: &Test) -> String {
         .operations
         .iter()
         .map(|operation| operation.command.escape_ascii().to_string())
-        .map(|text| {
-            if text.len() > COMMAND_SHOWN {
-                text[..COMMAND_SHOWN].to_owned()
-            } else {
-                text
-            }
-        })
+        .map(|text| if text.len() > COMMAND_SHOWN { text[..COMMAND_SHOWN].to_owned() } else { text })
         .collect();
     commands.join(" ; ")
 }
@@ -181,10 +145,7 @@ fn command_text(test: &Test) -> String {
 fn summary(latency: &Latency, percentiles: &[f64]) -> Json {
     let mut fields = Map::new();
     fields.insert("count".to_owned(), latency.len().into());
-    fields.insert(
-        "avg".to_owned(),
-        (latency::mean_us(latency) / 1000.0).into(),
-    );
+    fields.insert("avg".to_owned(), (latency::mean_us(latency) / 1000.0).into());
     fields.insert("stddev".to_owned(), (latency.stdev() / 1000.0).into());
     fields.insert("min".to_owned(), milliseconds(latency.min()).into());
     let always = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
@@ -199,10 +160,7 @@ fn summary(latency: &Latency, percentiles: &[f64]) -> Json {
 
 /// Pairs of highest value in µs and count: enough to merge reports without loss.
 fn buckets(latency: &Latency) -> Json {
-    latency
-        .iter_recorded()
-        .map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()]))
-        .collect()
+    latency.iter_recorded().map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()])).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -292,11 +250,7 @@ fn base64(bytes: &[u8]) -> String {
         for digit in 0..4 {
             let index = (bits >> (18 - 6 * digit)) & 63;
             let shown = digit <= chunk.len();
-            out.push(if shown {
-                char::from(DIGITS[index as usize])
-            } else {
-                '='
-            });
+            out.push(if shown { char::from(DIGITS[index as usize]) } else { '=' });
         }
     }
     out

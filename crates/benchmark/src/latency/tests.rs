@@ -21,9 +21,7 @@ fn the_view_equals_recording_twice() {
         }
         let view = redis_view(&fine, digits);
         let counts = |h: &Latency| -> Vec<(u64, u64)> {
-            h.iter_recorded()
-                .map(|b| (b.value_iterated_to(), b.count_at_value()))
-                .collect()
+            h.iter_recorded().map(|b| (b.value_iterated_to(), b.count_at_value())).collect()
         };
         assert_eq!(counts(&view), counts(&direct), "{digits} digits");
     }
@@ -33,14 +31,8 @@ fn the_view_equals_recording_twice() {
 fn buckets_are_eight_microseconds_wide() {
     let rows = percentile_rows(&view(&[(100, 1)]));
     assert_eq!(rows.len(), 2);
-    assert_eq!(
-        (rows[0].percent, rows[0].value_us, rows[0].cumulative),
-        (0.0, 103, 1)
-    );
-    assert_eq!(
-        (rows[1].percent, rows[1].value_us, rows[1].cumulative),
-        (100.0, 103, 1)
-    );
+    assert_eq!((rows[0].percent, rows[0].value_us, rows[0].cumulative), (0.0, 103, 1));
+    assert_eq!((rows[1].percent, rows[1].value_us, rows[1].cumulative), (100.0, 103, 1));
 }
 
 #[test]
@@ -52,28 +44,14 @@ fn what_is_too_slow_shows_as_the_bound() {
 #[test]
 fn percentile_rows_halve_the_distance() {
     let rows = percentile_rows(&view(&[(100, 50), (200, 25), (300, 25)]));
-    let seen: Vec<_> = rows
-        .iter()
-        .map(|row| (row.percent, row.value_us, row.cumulative))
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            (0.0, 103, 50),
-            (75.0, 207, 75),
-            (87.5, 303, 100),
-            (100.0, 303, 100)
-        ]
-    );
+    let seen: Vec<_> = rows.iter().map(|row| (row.percent, row.value_us, row.cumulative)).collect();
+    assert_eq!(seen, [(0.0, 103, 50), (75.0, 207, 75), (87.5, 303, 100), (100.0, 303, 100)]);
 }
 
 #[test]
 fn linear_rows_begin_even_when_empty() {
     let rows = linear_rows(&view(&[(250, 1), (2_500, 1)]));
-    let seen: Vec<_> = rows
-        .iter()
-        .map(|row| (row.value_us, row.cumulative))
-        .collect();
+    let seen: Vec<_> = rows.iter().map(|row| (row.value_us, row.cumulative)).collect();
     assert_eq!(seen[0], (103, 0));
     assert_eq!(seen[1], (303, 1));
     assert_eq!(seen.last(), Some(&(3_103, 2)));
@@ -83,14 +61,7 @@ fn linear_rows_begin_even_when_empty() {
 fn empty_histograms_have_rows_of_nothing() {
     let empty = view(&[]);
     let rows = percentile_rows(&empty);
-    assert_eq!(
-        rows,
-        [Row {
-            percent: 100.0,
-            value_us: 0,
-            cumulative: 0
-        }]
-    );
+    assert_eq!(rows, [Row { percent: 100.0, value_us: 0, cumulative: 0 }]);
     assert!(linear_rows(&empty).is_empty());
     assert!(mean_us(&empty).abs() < f64::EPSILON);
     assert_eq!(value_at_percent(&empty, 99.0), 0);

@@ -17,18 +17,9 @@ fn parse_line(line: &str) -> Parsed {
 fn defaults_are_those_of_7_2() {
     let options = options("");
     assert_eq!((options.host.as_str(), options.port), ("127.0.0.1", 6379));
-    assert_eq!(
-        (options.clients, options.requests, options.value_bytes),
-        (50, 100_000, 3)
-    );
-    assert_eq!(
-        (options.pipeline, options.keep_alive, options.precision),
-        (1, 1, 3)
-    );
-    assert_eq!(
-        (options.threads, options.keyspace, options.tests.is_none()),
-        (0, None, true)
-    );
+    assert_eq!((options.clients, options.requests, options.value_bytes), (50, 100_000, 3));
+    assert_eq!((options.pipeline, options.keep_alive, options.precision), (1, 1, 3));
+    assert_eq!((options.threads, options.keyspace, options.tests.is_none()), (0, None, true));
 }
 
 #[test]
@@ -62,14 +53,7 @@ fn the_command_is_taken_raw() {
 
 #[test]
 fn invalid_options_are_named() {
-    for (line, named) in [
-        ("-h", "-h"),
-        ("--nope", "--nope"),
-        ("-n", "-n"),
-        ("-r -q", "-q"),
-        ("-u", "-u"),
-        ("-", "-"),
-    ] {
+    for (line, named) in [("-h", "-h"), ("--nope", "--nope"), ("-n", "-n"), ("-r -q", "-q"), ("-u", "-u"), ("-", "-")] {
         match parse_line(line) {
             Parsed::Invalid(option) => assert_eq!(option, named),
             other => panic!("{line}: {other:?}"),
@@ -102,10 +86,7 @@ fn mistakes_end_the_run() {
 #[test]
 fn uri_sets_server_and_database() {
     let options = options("-u redis://bob:pw@box:7000/4");
-    assert_eq!(
-        (options.host.as_str(), options.port, options.database),
-        ("box", 7000, 4)
-    );
+    assert_eq!((options.host.as_str(), options.port, options.database), ("box", 7000, 4));
     assert_eq!(options.user.as_deref(), Some(&b"bob"[..]));
     assert_eq!(options.password.as_deref(), Some(&b"pw"[..]));
 }

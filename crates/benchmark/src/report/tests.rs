@@ -34,10 +34,7 @@ pub(crate) fn outcome() -> Outcome {
 
 #[test]
 fn text_of_one_server() {
-    let config = ServerConfig {
-        save: "3600 1".to_owned(),
-        appendonly: "no".to_owned(),
-    };
+    let config = ServerConfig { save: "3600 1".to_owned(), appendonly: "no".to_owned() };
     let server = Configuration::Standalone(Some(config));
     assert_eq!(
         text(&Options::default(), 0, &server, &outcome()),
@@ -73,10 +70,7 @@ Summary:
 
 #[test]
 fn text_of_a_cluster_with_threads() {
-    let config = ServerConfig {
-        save: String::new(),
-        appendonly: "yes".to_owned(),
-    };
+    let config = ServerConfig { save: String::new(), appendonly: "yes".to_owned() };
     let server = Configuration::Cluster(vec![Some(config), None]);
     let text = text(&Options::default(), 2, &server, &outcome());
     let head: Vec<&str> = text.lines().skip(5).take(7).collect();
@@ -97,10 +91,7 @@ fn text_of_a_cluster_with_threads() {
 #[test]
 fn one_line_forms() {
     let options = Options::default();
-    assert_eq!(
-        quiet(&options, &outcome()),
-        "SET: 47619.05 requests per second, p50=0.103 msec\n"
-    );
+    assert_eq!(quiet(&options, &outcome()), "SET: 47619.05 requests per second, p50=0.103 msec\n");
     assert_eq!(
         csv(&options, &outcome()),
         "\"SET\",\"47619.05\",\"0.139\",\"0.096\",\"0.103\",\"0.255\",\"0.255\",\"2.607\"\n"
@@ -125,12 +116,6 @@ fn text_as_redis_4_printed_it() {
 
 "
     );
-    let options = Options {
-        csv: true,
-        ..Options::default()
-    };
-    assert_eq!(
-        text_of_redis_4(&options, &outcome()),
-        "\"SET\",\"47619.05\"\n"
-    );
+    let options = Options { csv: true, ..Options::default() };
+    assert_eq!(text_of_redis_4(&options, &outcome()), "\"SET\",\"47619.05\"\n");
 }

@@ -2,17 +2,11 @@
 use super::*;
 
 fn titles(options: &Options) -> Vec<String> {
-    default_suite(options, b"VXK")
-        .into_iter()
-        .map(|test| test.title)
-        .collect()
+    default_suite(options, b"VXK").into_iter().map(|test| test.title).collect()
 }
 
 fn chosen(tests: &str) -> Options {
-    Options {
-        tests: Some(format!(",{tests},")),
-        ..Options::default()
-    }
+    Options { tests: Some(format!(",{tests},")), ..Options::default() }
 }
 
 fn command(test: &Test) -> String {
@@ -60,10 +54,7 @@ fn order_and_titles_are_those_of_7_2() {
     assert_eq!(titles(&chosen("ping")), ["PING_INLINE", "PING_MBULK"]);
     assert_eq!(
         titles(&chosen("lrange_500")),
-        [
-            "LPUSH (needed to benchmark LRANGE)",
-            "LRANGE_500 (first 500 elements)"
-        ]
+        ["LPUSH (needed to benchmark LRANGE)", "LRANGE_500 (first 500 elements)"]
     );
     assert!(titles(&chosen("nonsense")).is_empty());
     assert_eq!(titles(&chosen("mget")), ["MGET (10 keys)"]);
@@ -72,19 +63,10 @@ fn order_and_titles_are_those_of_7_2() {
 #[test]
 fn commands_are_those_of_7_2() {
     let zadd = default_suite(&chosen("zadd"), b"VXK");
-    assert_eq!(
-        command(&zadd[0]),
-        "*4\r\n$4\r\nZADD\r\n$6\r\nmyzset\r\n$1\r\n0\r\n$20\r\nelement:__rand_int__\r\n"
-    );
-    let random = Options {
-        keyspace: Some(5),
-        ..chosen("zadd")
-    };
+    assert_eq!(command(&zadd[0]), "*4\r\n$4\r\nZADD\r\n$6\r\nmyzset\r\n$1\r\n0\r\n$20\r\nelement:__rand_int__\r\n");
+    let random = Options { keyspace: Some(5), ..chosen("zadd") };
     assert!(command(&default_suite(&random, b"VXK")[0]).contains("$12\r\n__rand_int__\r\n"));
-    let cluster = Options {
-        cluster: true,
-        ..chosen("set")
-    };
+    let cluster = Options { cluster: true, ..chosen("set") };
     assert!(command(&default_suite(&cluster, b"VXK")[0]).contains("key:{tag}:__rand_int__\r\n"));
     let mset = default_suite(&chosen("mset"), b"VXK");
     assert!(command(&mset[0]).starts_with("*21\r\n$4\r\nMSET\r\n"));
@@ -101,18 +83,13 @@ fn spread_gives_containers_many_keys() {
 
 #[test]
 fn custom_commands() {
-    let words: Vec<Vec<u8>> = ["set", "k", "__data__", ";", "3", "get", "k"]
-        .iter()
-        .map(|w| w.as_bytes().to_vec())
-        .collect();
+    let words: Vec<Vec<u8>> =
+        ["set", "k", "__data__", ";", "3", "get", "k"].iter().map(|w| w.as_bytes().to_vec()).collect();
     let test = custom(&words, b"VXK").unwrap();
     assert_eq!(test.title, "set k __data__ ; 3 get k");
     assert_eq!(test.operations.len(), 2);
     assert_eq!(test.operations[1].weight, 3);
-    assert_eq!(
-        test.operations[0].command,
-        b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$3\r\nVXK\r\n"
-    );
+    assert_eq!(test.operations[0].command, b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$3\r\nVXK\r\n");
     assert!(custom(&[b"a".to_vec(), b";".to_vec()], b"").is_err());
     let single = custom(&[b"ping".to_vec()], b"").unwrap();
     assert_eq!(single.payload_bytes, 14);
@@ -121,16 +98,8 @@ fn custom_commands() {
 #[test]
 fn mixes() {
     let test = mix("set=1,get=9", &Options::default(), b"VXK").unwrap();
-    let weights: Vec<_> = test
-        .operations
-        .iter()
-        .map(|o| (o.name.as_str(), o.weight))
-        .collect();
+    let weights: Vec<_> = test.operations.iter().map(|o| (o.name.as_str(), o.weight)).collect();
     assert_eq!(weights, [("SET", 1), ("GET", 9)]);
-    assert!(
-        mix("nope=1", &Options::default(), b"")
-            .unwrap_err()
-            .contains("nope")
-    );
+    assert!(mix("nope=1", &Options::default(), b"").unwrap_err().contains("nope"));
     assert!(mix("set=0", &Options::default(), b"").is_err());
 }

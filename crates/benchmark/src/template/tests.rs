@@ -6,22 +6,13 @@ fn render(template: &mut Template, first: usize, count: usize, tags: &[[u8; 3]])
     let mut keys = Keys::new(Distribution::Sequential, 0, 1_000_000, 1);
     let mut random = AdditiveRandom::new(1);
     let value_pool = [b'z'; 64];
-    let mut filler = Filler {
-        keys: &mut keys,
-        random: &mut random,
-        tags,
-        value_pool: &value_pool,
-    };
+    let mut filler = Filler { keys: &mut keys, random: &mut random, tags, value_pool: &value_pool };
     let mut out = Vec::new();
     template.render(first, count, &mut filler, &mut out);
     String::from_utf8(out).unwrap()
 }
 
-const NUMBERS: Substitution = Substitution {
-    numbers: true,
-    tags: false,
-    value_bytes: 0,
-};
+const NUMBERS: Substitution = Substitution { numbers: true, tags: false, value_bytes: 0 };
 
 #[test]
 fn every_place_gets_its_own_number() {
@@ -55,31 +46,19 @@ fn without_substitution_the_text_stays() {
 #[test]
 fn tags_are_filled_alike_within_a_command() {
     let command = b"MSET a{tag} b{tag}\r\n".to_vec();
-    let substitution = Substitution {
-        tags: true,
-        ..Substitution::default()
-    };
+    let substitution = Substitution { tags: true, ..Substitution::default() };
     let mut template = Template::new(&[command], 1, substitution, b"");
     assert!(template.has_tags());
     let text = render(&mut template, 0, 1, &[*b"abc", *b"xyz"]);
-    assert!(
-        text == "MSET a{abc} b{abc}\r\n" || text == "MSET a{xyz} b{xyz}\r\n",
-        "{text}"
-    );
+    assert!(text == "MSET a{abc} b{abc}\r\n" || text == "MSET a{xyz} b{xyz}\r\n", "{text}");
 }
 
 #[test]
 fn values_come_from_the_pool() {
     let command = encode(&["SET", "VXK", "VXK"]);
-    let substitution = Substitution {
-        value_bytes: 3,
-        ..Substitution::default()
-    };
+    let substitution = Substitution { value_bytes: 3, ..Substitution::default() };
     let mut template = Template::new(&[command], 1, substitution, b"VXK");
-    assert_eq!(
-        render(&mut template, 0, 1, &[]),
-        "*3\r\n$3\r\nSET\r\n$3\r\nzzz\r\n$3\r\nzzz\r\n"
-    );
+    assert_eq!(render(&mut template, 0, 1, &[]), "*3\r\n$3\r\nSET\r\n$3\r\nzzz\r\n$3\r\nzzz\r\n");
 }
 
 #[test]
@@ -87,10 +66,7 @@ fn a_sequence_goes_on_where_it_stopped() {
     let commands = [b"A\r\n".to_vec(), b"B\r\n".to_vec(), b"C\r\n".to_vec()];
     let mut template = Template::new(&commands, 2, Substitution::default(), b"");
     assert_eq!(template.sequence_length(), 3);
-    let batches: Vec<String> = [0, 2, 4]
-        .iter()
-        .map(|first| render(&mut template, *first, 2, &[]))
-        .collect();
+    let batches: Vec<String> = [0, 2, 4].iter().map(|first| render(&mut template, *first, 2, &[])).collect();
     assert_eq!(batches, ["A\r\nB\r\n", "C\r\nA\r\n", "B\r\nC\r\n"]);
 }
 

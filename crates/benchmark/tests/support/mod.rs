@@ -23,12 +23,7 @@ impl Redis {
         let directory = tempfile::tempdir().unwrap();
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let child = launch(port, &directory, &options);
-        let redis = Redis {
-            child,
-            port,
-            directory,
-            options,
-        };
+        let redis = Redis { child, port, directory, options };
         redis.wait();
         redis
     }
@@ -39,10 +34,7 @@ impl Redis {
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
-        if let Some(length) = line
-            .strip_prefix('$')
-            .and_then(|n| n.trim().parse::<usize>().ok())
-        {
+        if let Some(length) = line.strip_prefix('$').and_then(|n| n.trim().parse::<usize>().ok()) {
             let mut body = vec![0; length + 2];
             reader.read_exact(&mut body).unwrap();
             return String::from_utf8_lossy(&body[..length]).into_owned();
@@ -64,9 +56,7 @@ impl Redis {
     pub fn monitor(&self) -> Monitor {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         send(&mut stream, &["MONITOR"]);
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -114,17 +104,11 @@ impl Monitor {
         loop {
             let mut line = String::new();
             self.reader.read_line(&mut line).unwrap();
-            let command = line
-                .split_once("] ")
-                .map_or("", |(_, command)| command)
-                .trim_end();
+            let command = line.split_once("] ").map_or("", |(_, command)| command).trim_end();
             if command.contains("end-of-test") {
                 return seen;
             }
-            let database = line
-                .split('[')
-                .nth(1)
-                .and_then(|rest| rest.split(' ').next());
+            let database = line.split('[').nth(1).and_then(|rest| rest.split(' ').next());
             seen.push(format!("{} {command}", database.unwrap_or_default()));
         }
     }
@@ -139,22 +123,12 @@ pub fn ours_with(port: u16, options: &[String], input: &str) -> Output {
 }
 
 pub fn theirs(port: u16, options: &str) -> Output {
-    execute(
-        PathBuf::from("/usr/bin/redis-benchmark"),
-        port,
-        &words(options),
-        "",
-    )
+    execute(PathBuf::from("/usr/bin/redis-benchmark"), port, &words(options), "")
 }
 
 pub fn our_program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    tests
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples/benchmark")
+    tests.parent().unwrap().parent().unwrap().join("examples/benchmark")
 }
 
 pub fn spawn_ours(port: u16, options: &str) -> Child {
@@ -198,11 +172,7 @@ fn mask(line: &str) -> String {
             out.push_str(part);
         }
     }
-    if is_table {
-        out.split_whitespace().collect::<Vec<_>>().join(" ")
-    } else {
-        out
-    }
+    if is_table { out.split_whitespace().collect::<Vec<_>>().join(" ") } else { out }
 }
 
 pub fn free_port() -> u16 {
@@ -223,15 +193,7 @@ fn counter() -> u16 {
 fn launch(port: u16, directory: &tempfile::TempDir, options: &[String]) -> Child {
     let log = fs::File::create(directory.path().join("log")).unwrap();
     Command::new("/usr/bin/redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--save",
-            "",
-            "--bind",
-            "127.0.0.1",
-            "--dir",
-        ])
+        .args(["--port", &port.to_string(), "--save", "", "--bind", "127.0.0.1", "--dir"])
         .arg(directory.path())
         .args(options)
         .stdout(log)
@@ -249,12 +211,7 @@ fn execute(program: PathBuf, port: u16, options: &[String], input: &str) -> Outp
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
 }
 

@@ -10,11 +10,14 @@ use keyspace::list::{End, Side};
 use resp::Args;
 
 /// LSET key index element
+///
+/// Redis: the index loses all but its low 32 bits on the way, so that 2³² is the head.
 pub(super) fn lset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let key = args.at(1);
     let limits = &ctx.settings.list;
     let list = ctx.db.write_list(key)?.ok_or(NO_SUCH_KEY)?;
-    let index = options::int(args.at(2))?;
+    #[expect(clippy::cast_possible_truncation, reason = "as Redis does")]
+    let index = i64::from(options::int(args.at(2))? as i32);
     let index = from_end(index, list.len()).unwrap_or(usize::MAX);
     if !list.set(index, args.at(3), limits) {
         return Err(INDEX_OUT_OF_RANGE);

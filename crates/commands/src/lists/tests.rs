@@ -49,6 +49,11 @@ fn all_commands_as_redis() {
         LSET l 100 x
         LSET l -100 x
         LSET l x x
+        7.2 RPUSH low a b c
+        7.2 LSET low 4294967296 zero
+        7.2 LSET low 9223372036854775807 last
+        7.2 LSET low 2147483648 nowhere
+        7.2 LRANGE low 0 -1
         LSET nokey 0 x
         LSET nokey x x
         LINSERT l BEFORE 2 before2
@@ -192,10 +197,33 @@ fn wrong_types_as_redis() {
     let mut lines = String::from("!ZADD z 1 a\n!RPUSH l a\n");
     for key in ["z"] {
         for line in [
-            "LPUSH @ a", "RPUSHX @ a", "LPOP @", "RPOP @ 1", "LLEN @", "LINDEX @ 0", "LINDEX @ x", "LRANGE @ 0 -1", "LRANGE @ x 1",
-            "LPOS @ a", "LPOS @ a rank 0", "LSET @ 0 a", "LSET @ x a", "LINSERT @ before a b", "LREM @ 0 a", "LTRIM @ 0 0",
-            "LMOVE @ l left left", "LMOVE l @ left left", "LMOVE nokey @ left left", "RPOPLPUSH l @", "LMPOP 1 @ LEFT",
-            "LMPOP 2 nokey @ LEFT", "LMPOP 2 l @ LEFT", "BLPOP nokey @ 0", "BLMOVE @ l left left 0", "BRPOPLPUSH @ l 0", "BLMPOP 0 1 @ LEFT",
+            "LPUSH @ a",
+            "RPUSHX @ a",
+            "LPOP @",
+            "RPOP @ 1",
+            "LLEN @",
+            "LINDEX @ 0",
+            "LINDEX @ x",
+            "LRANGE @ 0 -1",
+            "LRANGE @ x 1",
+            "LPOS @ a",
+            "LPOS @ a rank 0",
+            "LSET @ 0 a",
+            "LSET @ x a",
+            "LINSERT @ before a b",
+            "LREM @ 0 a",
+            "LTRIM @ 0 0",
+            "LMOVE @ l left left",
+            "LMOVE l @ left left",
+            "LMOVE nokey @ left left",
+            "RPOPLPUSH l @",
+            "LMPOP 1 @ LEFT",
+            "LMPOP 2 nokey @ LEFT",
+            "LMPOP 2 l @ LEFT",
+            "BLPOP nokey @ 0",
+            "BLMOVE @ l left left 0",
+            "BRPOPLPUSH @ l 0",
+            "BLMPOP 0 1 @ LEFT",
         ] {
             writeln!(lines, "{}", line.replace('@', key)).unwrap();
         }
@@ -247,7 +275,13 @@ fn long_lists_as_redis() {
             14 => format!("LINDEX l {index}"),
             15 => "RPOPLPUSH l m".into(),
             16 => "LMOVE l l LEFT RIGHT".into(),
-            _ => if round % 200 == 0 { "LTRIM l 30 -30".into() } else { "LLEN l".into() },
+            _ => {
+                if round % 200 == 0 {
+                    "LTRIM l 30 -30".into()
+                } else {
+                    "LLEN l".into()
+                }
+            }
         };
         lines.push_str(&line);
         lines.push('\n');

@@ -58,10 +58,15 @@ pub(super) fn zintercard(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     Ok(())
 }
 
-/// Members of all sources together; `numkeys_at` is the index of their number.
+/// Members of all sources together; `numkeys_at` is the index of their number. 0 when there are fewer arguments than
+/// keys: then none of them is locked, and the command fails.
 pub(super) fn cost(ctx: &mut Ctx<'_>, args: Args<'_>, numkeys_at: usize) -> usize {
+    let keys = args.slice(numkeys_at + 1);
     let numkeys = args.get(numkeys_at).and_then(resp::num::parse_i64).and_then(|count| usize::try_from(count).ok());
-    args.slice(numkeys_at + 1).iter().take(numkeys.unwrap_or(0)).map(|key| len_of(ctx, key)).sum()
+    match numkeys.filter(|count| *count <= keys.len()) {
+        Some(count) => keys.iter().take(count).map(|key| len_of(ctx, key)).sum(),
+        None => 0,
+    }
 }
 
 fn answer(ctx: &mut Ctx<'_>, args: Args<'_>, name: &'static str, operation: Operation) -> CmdResult {
@@ -141,7 +146,13 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     /// Reads the number of keys at `numkeys_at` and what follows. The sources are looked up (and their types checked)
     /// before the options are read, as Redis does.
-    fn parse(ctx: &mut Ctx<'_>, args: Args<'a>, numkeys_at: usize, name: &str, operation: Operation) -> Result<Request<'a>, CmdError> {
+    fn parse(
+        ctx: &mut Ctx<'_>,
+        args: Args<'a>,
+        numkeys_at: usize,
+        name: &str,
+        operation: Operation,
+    ) -> Result<Request<'a>, CmdError> {
         let numkeys = options::int(args.at(numkeys_at))?;
         if numkeys < 1 {
             return Err(CmdError::text(format!("ERR at least 1 input key is needed for '{name}' command")));
@@ -190,7 +201,8 @@ impl<'a> Request<'a> {
                 self.with_scores = true;
                 at += 1;
             } else if counts && left >= 2 && is_word(option, "limit") {
-                let limit = options::non_negative(options.at(at + 1)).map_err(|_| CmdError::new("ERR LIMIT can't be negative"))?;
+                let limit = options::non_negative(options.at(at + 1))
+                    .map_err(|_| CmdError::new("ERR LIMIT can't be negative"))?;
                 self.limit = if limit == 0 { usize::MAX } else { limit };
                 at += 2;
             } else {
@@ -308,7 +320,9 @@ fn unite<'d>(sources: &[Source<'d>], aggregate: Aggregate) -> Vec<(Cow<'d, [u8]>
             match known.and_then(|at| members.get_mut(at)) {
                 Some((_, total)) => aggregate.join(total, score),
                 None => {
-                    index.insert_unique(hash, members.len(), |at| members.get(*at).map_or(0, |(other, _)| hash_key(other)));
+                    index.insert_unique(hash, members.len(), |at| {
+                        members.get(*at).map_or(0, |(other, _)| hash_key(other))
+                    });
                     members.push((text, score));
                 }
             }

@@ -48,14 +48,22 @@ fn draw_many(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         RandomCount::Repeats(_) => draw_with_repeats(zset, drawn, &mut random, ctx.out, with_scores),
         RandomCount::Distinct(_) => {
             members_header(ctx.out, drawn, with_scores);
-            draw_distinct(zset, drawn, &mut random, |(member, score)| write_member(ctx.out, member, score, with_scores));
+            draw_distinct(zset, drawn, &mut random, |(member, score)| {
+                write_member(ctx.out, member, score, with_scores);
+            });
             Ok(())
         }
     }
 }
 
 /// Members drawn each from all, in random order. A listpack is walked once a batch.
-fn draw_with_repeats(zset: &ZSet, count: usize, random: &mut fastrand::Rng, out: &mut Reply, with_scores: bool) -> CmdResult {
+fn draw_with_repeats(
+    zset: &ZSet,
+    count: usize,
+    random: &mut fastrand::Rng,
+    out: &mut Reply,
+    with_scores: bool,
+) -> CmdResult {
     /// A longer reply would only exhaust the memory.
     const REPEATS_MAX: usize = 1 << 28;
     if count > REPEATS_MAX {

@@ -129,7 +129,9 @@ impl<'a> Request<'a> {
         while let Some(option) = args.get(at) {
             if !storing && is_word(option, "withscores") {
                 with_scores = true;
-            } else if let (true, Some(from), Some(count)) = (is_word(option, "limit"), args.get(at + 1), args.get(at + 2)) {
+            } else if let (true, Some(from), Some(count)) =
+                (is_word(option, "limit"), args.get(at + 1), args.get(at + 2))
+            {
                 offset = options::int(from)?;
                 limit = options::int(count)?;
                 at += 2;
@@ -146,7 +148,9 @@ impl<'a> Request<'a> {
         }
         let (by, reverse) = (by.unwrap_or(By::Rank), reverse.unwrap_or(false));
         if limit != -1 && by == By::Rank {
-            return Err(CmdError::new("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"));
+            return Err(CmdError::new(
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+            ));
         }
         if with_scores && by == By::Member {
             return Err(CmdError::new("ERR syntax error, WITHSCORES not supported in combination with BYLEX"));

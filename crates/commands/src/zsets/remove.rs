@@ -52,7 +52,12 @@ pub(super) fn zremrangebylex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     remove_ranks(ctx, args.at(1), "zremrangebylex", |zset| zset.lex_ranks(&min, &max))
 }
 
-fn remove_ranks(ctx: &mut Ctx<'_>, key: &[u8], event: &'static str, ranks: impl FnOnce(&ZSet) -> Range<usize>) -> CmdResult {
+fn remove_ranks(
+    ctx: &mut Ctx<'_>,
+    key: &[u8],
+    event: &'static str,
+    ranks: impl FnOnce(&ZSet) -> Range<usize>,
+) -> CmdResult {
     let Some(zset) = ctx.db.write_zset(key)? else {
         ctx.out.count(0);
         return Ok(());

@@ -10,7 +10,7 @@ use crate::conns::{ConnId, flag};
 use crate::service::{CloseReason, Service};
 
 /// Most bytes sent for one connection per turn.
-const WRITE_BYTES: usize = 256 * 1024;
+pub(super) const WRITE_BYTES: usize = 256 * 1024;
 /// Unsent bytes from which on the loop's buffer itself is given to the connection instead of a copy.
 const SWAP_BYTES: usize = 32 * 1024;
 /// Capacity that the loop's buffer keeps.
@@ -48,7 +48,7 @@ impl<S: Service> Worker<S> {
 
     /// The kernel did not take all of the loop's buffer.
     #[cold]
-    fn sent_in_part(&mut self, id: ConnId, sent: Result<usize, Errno>, asked: usize) -> bool {
+    pub(super) fn sent_in_part(&mut self, id: ConnId, sent: Result<usize, Errno>, asked: usize) -> bool {
         let sent = match sent {
             Ok(sent) => sent,
             Err(Errno::AGAIN) => 0,

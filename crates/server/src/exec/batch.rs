@@ -63,28 +63,27 @@ enum End {
 
 /// Runs the input of a connection.
 pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, input: &[u8]) -> Flow {
-    let mut batch = std::mem::take(&mut worker.batch);
+    // Lent out by its pointer, so that the batch and the worker can be borrowed side by side.
+    let mut batch = worker.batch.take().unwrap_or_default();
     worker.last_tick = ticks::now();
     worker.locks.enter();
     let flow = run_batches(worker, &mut batch, id, session, input);
     worker.locks.leave();
     session.last_active_s = worker.now_s;
-    worker.batch = batch;
+    worker.batch = Some(batch);
     flow
 }
 
-fn limits(worker: &Worker, session: &Session) -> Limits {
-    {
-        let max_bulk = usize::try_from(worker.config.proto_max_bulk_len).unwrap_or(usize::MAX);
-        if session.state.has(State::UNAUTHENTICATED) { Limits::unauthenticated(max_bulk) } else { Limits::new(max_bulk) }
-    }
+fn limits_of(worker: &Worker, session: &Session) -> Limits {
+    let max_bulk = usize::try_from(worker.config.proto_max_bulk_len).unwrap_or(usize::MAX);
+    if session.state.has(State::UNAUTHENTICATED) { Limits::unauthenticated(max_bulk) } else { Limits::new(max_bulk) }
 }
 
 fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut Session, input: &[u8]) -> Flow {
     let mut at = 0;
     let mut done = 0;
+    let mut limits = limits_of(worker, session);
     loop {
-        let limits = limits(worker, session);
         let (planned, next, end) = gather(worker, batch, session, input, at, &limits);
         if planned > 0 {
             let ran = run_group(worker, batch, session, input, planned);
@@ -132,6 +131,8 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                     Step::Close => return flow(input.len(), Then::Close),
                     Step::CloseNow => return flow(input.len(), Then::CloseNow),
                 }
+                // It may have been AUTH or CONFIG SET.
+                limits = limits_of(worker, session);
             }
         }
         if done >= TURN_COMMANDS || worker.reply.len() >= TURN_REPLY_BYTES || worker.locks.keyspace().gate.is_closing() {
@@ -149,7 +150,10 @@ fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
         let start = at;
-        let Some(rest) = input.get(start..) else { return (index, at, End::NeedMore(0)) };
+        let rest = match input.get(start..) {
+            Some(rest) if !rest.is_empty() => rest,
+            _ => return (index, at, End::NeedMore(0)),
+        };
         let request = &mut batch.requests[index];
         match parse_request(rest, &mut session.parse, limits, request) {
             Parse::Request => {}
@@ -200,6 +204,7 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
         }
     }
     worker.locks.unlock_all();
+    worker.stats.processed.add(ran as u64);
     worker.after_command();
     ran
 }
@@ -244,7 +249,7 @@ fn run_planned(worker: &mut Worker, session: &mut Session, planned: &Planned, ar
         worker.answer_error(before, planned.id, &error);
     }
     session.last_command = Some(planned.id);
-    worker.note_call(session, planned.id, args);
+    worker.time_call(session, planned.id, args);
 }
 
 impl Worker {
@@ -261,10 +266,16 @@ impl Worker {
     /// Counts a call and its time; notes slow ones.
     #[inline]
     pub(crate) fn note_call(&mut self, session: &Session, id: CommandId, args: Args<'_>) {
+        self.stats.processed.add(1);
+        self.time_call(session, id, args);
+    }
+
+    /// As [`Worker::note_call`], for commands whose total is counted elsewhere.
+    #[inline]
+    fn time_call(&mut self, session: &Session, id: CommandId, args: Args<'_>) {
         let now = ticks::now();
         let took = now.wrapping_sub(self.last_tick);
         self.last_tick = now;
-        self.stats.processed.add(1);
         self.stats.note_call(id, took, self.ticks_rate);
         if took >= self.slow_ticks {
             self.note_slow(session, id, args, took);
@@ -275,6 +286,6 @@ impl Worker {
     pub(crate) fn note_slow(&mut self, session: &Session, id: CommandId, args: Args<'_>, took: u64) {
         let microseconds = ticks::to_microseconds(took);
         let spec = table::spec(id);
-        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, args, microseconds);
+        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, crate::slowlog::Kept::Whole(args), microseconds);
     }
 }

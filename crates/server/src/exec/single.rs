@@ -8,6 +8,7 @@ use super::{Step, route, transaction};
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Session, State};
 use crate::session_commands;
+use crate::slowlog::{Kept, kept_arguments};
 use crate::ticks;
 use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
@@ -282,6 +283,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         conn: id,
         id: spec.id,
         proto: session.proto,
+        shown: kept_arguments(args),
         work: Work::Command {
             args: args.to_owned_args(),
             db: session.db,
@@ -343,8 +345,7 @@ impl Worker {
             if finished.ticks >= self.slow_ticks {
                 let spec = table::spec(finished.id);
                 let microseconds = ticks::to_microseconds(finished.ticks);
-                let name = [spec.name.as_bytes()];
-                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Args::from_slices(&name), microseconds);
+                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Kept::Cut(finished.shown), microseconds);
             }
             if !silent {
                 conns.write_owned(finished.conn, finished.reply);

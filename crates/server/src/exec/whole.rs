@@ -158,7 +158,7 @@ fn keys(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
         walk_keys(locks, reply, &mut events, &pattern, db, clock, now_ms, true);
     }));
     session.state.insert(State::OFFLOADED);
-    let job = Job { worker: worker.index, conn: id, id: CommandId::Keys, proto: session.proto, work };
+    let job = Job { worker: worker.index, conn: id, id: CommandId::Keys, proto: session.proto, shown: crate::slowlog::kept_arguments(args), work };
     worker.shared.offload.submit(&worker.shared, job);
     Ok(Step::Parked)
 }

@@ -4,6 +4,7 @@ use crate::client_list::{ClientKind, ClientLine, ClientLines, Scope};
 use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
+use crate::slowlog::kept_arguments;
 use crate::worker::{Later, Message, Worker};
 use commands::{CmdError, CommandId, options};
 use net::ConnId;
@@ -216,7 +217,7 @@ fn list(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
     if lines.lines.len() > INLINE_LINES && ids.is_none() && !session.state.has(State::IN_MULTI) {
         let work = Work::Walk(Box::new(move |_, reply| reply.verbatim(list_text(&lines, kind, None), "txt")));
         session.state.insert(State::OFFLOADED);
-        let job = Job { worker: worker.index, conn: id, id: CommandId::ClientList, proto: session.proto, work };
+        let job = Job { worker: worker.index, conn: id, id: CommandId::ClientList, proto: session.proto, shown: kept_arguments(args), work };
         worker.shared.offload.submit(&worker.shared, job);
         worker.drop_client_lines(id);
         return Ok(Step::Parked);

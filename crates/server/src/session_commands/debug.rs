@@ -5,6 +5,7 @@ use crate::offload::{Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::shared::{Shared, random_id};
+use crate::slowlog::kept_arguments;
 use crate::worker::{Finished, Message, Worker};
 use commands::keys::debug;
 use commands::keys::digest::Digest;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Highest DEBUG QUICKLIST-PACKED-THRESHOLD.
+const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
 /// Longest DEBUG SLEEP.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
@@ -37,7 +40,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         (b"help", 2) => {
             commands::table::help::write(CommandId::Debug, &args, &mut worker.reply);
         }
-        (b"sleep", 3) => return sleep(worker, id, session, last),
+        (b"sleep", 3) => return sleep(worker, id, session, args),
         (b"set-active-expire", 3) => {
             worker.shared.active_expire.store(number_at_start(last) != 0, Ordering::Relaxed);
             worker.reply.ok();
@@ -77,7 +80,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         }
         (b"listpack", 3) => return on_keys(worker, session, args.slice(2), |ctx| debug::listpack(ctx, last).map(|text| print(&text))),
         (b"htstats-key", 3 | 4) => return on_keys(worker, session, Args::from_slices(&[last]), |ctx| debug::table_stats(ctx, last)),
-        (b"digest", 2) => return digest(worker, id, session),
+        (b"digest", 2) => return digest(worker, id, session, args),
         // What these turn on or off is not there, so either state is the one asked for.
         (b"set-disable-deny-scripts" | b"set-skip-checksum-validation" | b"aof-flush-sleep" | b"pause-cron" | b"drop-cluster-packet-filter", 3)
         | (b"replicate", 3..)
@@ -108,8 +111,8 @@ fn number_at_start(text: &[u8]) -> i64 {
 
 /// Redis: the whole server stands still. Here a thread of its own closes the gate for the time, so that no worker runs
 /// a command meanwhile, and the worker of the client that asked is not the one that sleeps.
-fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, seconds: &[u8]) -> Result<Step, CmdError> {
-    let seconds = resp::num::parse_f64(seconds).unwrap_or(0.0).clamp(0.0, SLEEP_MAX.as_secs_f64());
+fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let seconds = resp::num::parse_f64(&args[2]).unwrap_or(0.0).clamp(0.0, SLEEP_MAX.as_secs_f64());
     let time = Duration::from_secs_f64(seconds);
     if session.state.has(State::IN_MULTI) {
         std::thread::sleep(time);
@@ -117,14 +120,14 @@ fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, seconds: &[u8])
         return Ok(Step::Done);
     }
     let shared = worker.shared.clone();
-    let (index, proto) = (worker.index, session.proto);
+    let (index, proto, shown) = (worker.index, session.proto, kept_arguments(args));
     let spawned = std::thread::Builder::new().name("debug-sleep".to_owned()).spawn(move || {
         let started = crate::ticks::now();
         freeze(&shared, time);
         let mut reply = Reply::with_buffer(Vec::new(), proto);
         reply.ok();
         let ticks = crate::ticks::now().wrapping_sub(started);
-        let finished = Finished { conn: id, id: CommandId::Debug, reply: reply.take(), events: Events::default(), ticks, failed: None };
+        let finished = Finished { conn: id, id: CommandId::Debug, shown, reply: reply.take(), events: Events::default(), ticks, failed: None };
         shared.post(index, Message::Finished(finished));
     });
     if spawned.is_err() {
@@ -169,7 +172,7 @@ fn print(text: &str) {
 }
 
 /// DEBUG DIGEST, on an offload thread, slot by slot: it is the digest of one moment if nobody writes meanwhile.
-fn digest(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step, CmdError> {
+fn digest(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     if session.state.has(State::IN_MULTI) {
         return Err(CmdError::new("ERR DEBUG DIGEST is not for transactions"));
     }
@@ -192,7 +195,7 @@ fn digest(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step
         reply.simple(digest.to_hex());
     }));
     session.state.insert(State::OFFLOADED);
-    let job = Job { worker: worker.index, conn: id, id: CommandId::Debug, proto: session.proto, work };
+    let job = Job { worker: worker.index, conn: id, id: CommandId::Debug, proto: session.proto, shown: kept_arguments(args), work };
     worker.shared.offload.submit(&worker.shared, job);
     Ok(Step::Parked)
 }
@@ -201,8 +204,9 @@ fn digest(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step
 
 fn set_packed_threshold(worker: &mut Worker, size: &[u8]) -> Result<(), CmdError> {
     let refusal = CmdError::new("ERR argument must be a memory value bigger than 1 and smaller than 4gb");
-    let size = crate::config::parse_memory(size).filter(|size| (1..1 << 32).contains(size)).ok_or(refusal)?;
-    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let size = crate::config::parse_memory(size).filter(|size| *size <= PACKED_THRESHOLD_MAX).ok_or(refusal)?;
+    // Redis: 0 stands for its default, 1 GiB.
+    let size = if size == 0 { 1 << 30 } else { usize::try_from(size).unwrap_or(usize::MAX) };
     worker.shared.quicklist_packed_threshold.store(size, Ordering::Relaxed);
     // A new version of the configuration makes every worker read the threshold.
     worker.shared.config.update(|_| {});
