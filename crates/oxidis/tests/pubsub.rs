@@ -45,7 +45,7 @@ fn every_subscriber_gets_every_message_in_order() {
 fn patterns_shards_and_leaving() {
     let server = Server::oxidis(&["--io-threads", "4"]);
     let mut client = server.client();
-    client.check("PSUBSCRIBE h?llo h[ae]llo *", "[psubscribe h?llo :1]");
+    client.check("PSUBSCRIBE h?llo h[ae]llo *", "[psubscribe \"h?llo\" :1]");
     assert_eq!(client.read().unwrap().to_string(), "[psubscribe \"h[ae]llo\" :2]");
     assert_eq!(client.read().unwrap().to_string(), "[psubscribe \"*\" :3]");
     client.check(
@@ -56,10 +56,10 @@ fn patterns_shards_and_leaving() {
     publisher.check("PUBLISH hello m; SPUBLISH shard s; PUBLISH x y; PUBSUB NUMPAT; PUBSUB CHANNELS; PUBSUB SHARDCHANNELS", ":3; :1; :1; :3; []; [shard]");
     let mut patterns: Vec<String> = (0..3).map(|_| client.read().unwrap().to_string()).collect();
     patterns.sort();
-    assert_eq!(patterns, ["[pmessage \"*\" hello m]", "[pmessage \"h[ae]llo\" hello m]", "[pmessage h?llo hello m]"]);
+    assert_eq!(patterns, ["[pmessage \"*\" hello m]", "[pmessage \"h[ae]llo\" hello m]", "[pmessage \"h?llo\" hello m]"]);
     assert_eq!(client.read().unwrap().to_string(), "[smessage shard s]");
     assert_eq!(client.read().unwrap().to_string(), "[pmessage \"*\" x y]");
-    client.check("PUNSUBSCRIBE h?llo", "[punsubscribe h?llo :2]");
+    client.check("PUNSUBSCRIBE h?llo", "[punsubscribe \"h?llo\" :2]");
     client.check("RESET; GET a; UNSUBSCRIBE", "+RESET; nil; [unsubscribe nil :0]");
     publisher.check("PUBSUB NUMPAT; PUBSUB SHARDNUMSUB shard", ":0; [shard :0]");
 }
@@ -71,13 +71,12 @@ fn resp3_subscribers_go_on_with_commands() {
     client.hello(3);
     client.check("SUBSCRIBE c; SET a 1; GET a", ">[subscribe c :1]; +OK; 1");
     client.send(&["PUBLISH", "c", "to-myself"]).unwrap();
-    assert_eq!(client.read().unwrap().to_string(), ">[message c to-myself]");
     assert_eq!(client.read().unwrap().to_string(), ":1");
+    assert_eq!(client.read().unwrap().to_string(), ">[message c to-myself]");
     client.check("MULTI; PUBLISH c in-multi; GET a", "+OK; +QUEUED; +QUEUED");
     client.send(&["EXEC"]).unwrap();
-    let replies = [client.read().unwrap().to_string(), client.read().unwrap().to_string()];
-    assert!(replies.contains(&">[message c in-multi]".to_owned()), "{replies:?}");
-    assert!(replies.contains(&"[:1 1]".to_owned()), "{replies:?}");
+    assert_eq!(client.read().unwrap().to_string(), "[:1 1]");
+    assert_eq!(client.read().unwrap().to_string(), ">[message c in-multi]");
 }
 
 #[test]
@@ -102,7 +101,7 @@ fn changes_of_keys_are_told() {
     told("EXPIRE a 100", &[("expire", "a")]);
     told("RENAME a b", &[("rename_from", "a"), ("rename_to", "b")]);
     told("RPUSH l x y", &[("rpush", "l")]);
-    told("LMOVE l m LEFT RIGHT", &[("lpop", "l"), ("rpush", "m")]);
+    told("LMOVE l m LEFT RIGHT", &[("rpush", "m"), ("lpop", "l")]);
     told("LPOP l", &[("lpop", "l"), ("del", "l")]);
     told("MSET p 1 q 2", &[("set", "p"), ("set", "q")]);
     told("SADD s x", &[("sadd", "s")]);
