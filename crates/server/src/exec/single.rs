@@ -180,6 +180,7 @@ fn runs_inside_multi(id: CommandId) -> bool {
 /// Runs a command that passed all checks.
 fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Step {
     session.last_command = Some(spec.id);
+    worker.serving = Some(id);
     let before = worker.reply.len();
     let result = if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
@@ -201,6 +202,7 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         Step::Busy(_) | Step::Retry | Step::Again => worker.reply.truncate(before),
         Step::Parked => {}
     }
+    worker.end_serving();
     step
 }
 
