@@ -118,7 +118,7 @@ fn the_guide_line_by_line() {
     for title in ["SET", "GET"] {
         check_report(&ran, title, 50, 3);
     }
-    client.check("GET key:__rand_int__; DBSIZE", "xxx; :1");
+    client.check("STRLEN key:__rand_int__; DBSIZE", ":3; :1");
 
     // ./redis-benchmark -t get -n 100000 -c 100 -d 2048
     let ran = run_in(&bin, &benchmark, &["-p", &port_text, "-t", "get", "-n", "100000", "-c", "100", "-d", "2048"], "");
