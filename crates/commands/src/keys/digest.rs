@@ -56,13 +56,12 @@ impl Digest {
             ValueRef::List(list) => list.iter().for_each(|element| self.mix_elem(element)),
             ValueRef::Set(set) => set.iter().for_each(|member| self.xor(member.to_bytes(&mut [0; 24]))),
             ValueRef::ZSet(zset) => {
-                let mut text = Vec::new();
+                let mut text = [0; resp::num::DOUBLE_TEXT_MAX];
                 for (member, score) in zset.iter() {
-                    text.clear();
-                    resp::num::write_double(&mut text, score);
+                    let text = resp::num::format_double_digits(score, &mut text);
                     let mut element = Digest::default();
                     element.mix_elem(member);
-                    element.mix(&text);
+                    element.mix(text);
                     self.xor_digest(&element);
                 }
             }

@@ -23,6 +23,21 @@ pub fn write_double(out: &mut Vec<u8>, value: f64) {
 /// (up to six places, or down to 10⁻³), or `d.ddde±x`.
 #[inline]
 pub fn format_double(value: f64, scratch: &mut [u8; DOUBLE_TEXT_MAX]) -> &[u8] {
+    if value != 0.0
+        && let Some(integer) = exact_integer(value)
+    {
+        let mut text = Text { bytes: scratch, len: 0 };
+        text.push_all(itoa::Buffer::new().format(integer).as_bytes());
+        let Text { bytes, len } = text;
+        return bytes.get(..len).unwrap_or(&[]);
+    }
+    format_double_digits(value, scratch)
+}
+
+/// As [`format_double`], but big integers too are laid out by their digits: `1e10` is `1e+10`.
+///
+/// Redis: `fpconv_dtoa` by itself, as DEBUG DIGEST uses it for scores.
+pub fn format_double_digits(value: f64, scratch: &mut [u8; DOUBLE_TEXT_MAX]) -> &[u8] {
     let mut text = Text { bytes: scratch, len: 0 };
     if value.is_nan() {
         text.push_all(b"nan");
@@ -30,8 +45,6 @@ pub fn format_double(value: f64, scratch: &mut [u8; DOUBLE_TEXT_MAX]) -> &[u8] {
         text.push_all(if value < 0.0 { b"-inf" } else { b"inf" });
     } else if value == 0.0 {
         text.push_all(if value.is_sign_negative() { b"-0" } else { b"0" });
-    } else if let Some(integer) = exact_integer(value) {
-        text.push_all(itoa::Buffer::new().format(integer).as_bytes());
     } else {
         if value < 0.0 {
             text.push(b'-');
