@@ -6,6 +6,7 @@
 
 use super::{Step, route, transaction};
 use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::session_commands;
 use crate::slowlog::{Kept, kept_arguments};
@@ -27,6 +28,13 @@ const NO_AUTH: CmdError = CmdError::new("NOAUTH Authentication required.");
 
 /// Runs one request.
 pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Step {
+    if is_http(args) {
+        crate::log!(
+            Level::Warning,
+            "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection aborted."
+        );
+        return Step::CloseNow;
+    }
     worker.last_tick = ticks::now();
     let before = worker.reply.len();
     let step = match prepare(worker, session, args) {
@@ -46,6 +54,11 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         worker.drop_client_lines(id);
     }
     step
+}
+
+/// Whether a request is a line of HTTP: somebody's browser was made to talk to us.
+fn is_http(args: Args<'_>) -> bool {
+    args.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
 }
 
 /// CLIENT REPLY OFF and SKIP: takes the reply back.
