@@ -57,7 +57,7 @@ fn timeouts_end_waits_with_the_right_null() {
     };
     wait(2, "BLPOP a 0.2", "*nil");
     wait(3, "BLPOP a 0.2", "_");
-    wait(2, "BLMOVE a b LEFT LEFT 0.2", "nil");
+    wait(2, "BLMOVE a b LEFT LEFT 0.2", "*nil");
     wait(2, "BZPOPMIN a 0.2", "*nil");
     wait(2, "BLMPOP 0.2 2 a b LEFT", "*nil");
     let mut client = server.client();

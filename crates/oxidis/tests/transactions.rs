@@ -20,7 +20,7 @@ fn queues_run_whole_or_not_at_all() {
     client.check("MULTI; MULTI; EXEC", "+OK; -ERR MULTI calls can not be nested; []");
     client.check(
         "MULTI; SET c 1; NOSUCH; EXEC; GET c",
-        "+OK; +QUEUED; -ERR unknown command 'NOSUCH', with args beginning with: ; -EXECABORT Transaction discarded because of previous errors.; nil",
+        "+OK; +QUEUED; -ERR unknown command 'NOSUCH', with args beginning with:...; -EXECABORT Transaction discarded because of previous errors.; nil",
     );
     client.check(
         "MULTI; SET c 1; GET; EXEC; GET c",

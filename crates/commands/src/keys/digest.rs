@@ -56,12 +56,13 @@ impl Digest {
             ValueRef::List(list) => list.iter().for_each(|element| self.mix_elem(element)),
             ValueRef::Set(set) => set.iter().for_each(|member| self.xor(member.to_bytes(&mut [0; 24]))),
             ValueRef::ZSet(zset) => {
-                let mut text = [0; resp::num::DOUBLE_TEXT_MAX];
+                let mut text = Vec::new();
                 for (member, score) in zset.iter() {
-                    let text = resp::num::format_double_digits(score, &mut text);
+                    text.clear();
+                    resp::num::write_double_grisu(&mut text, score);
                     let mut element = Digest::default();
                     element.mix_elem(member);
-                    element.mix(text);
+                    element.mix(&text);
                     self.xor_digest(&element);
                 }
             }
