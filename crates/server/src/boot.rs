@@ -91,7 +91,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     }
     system::warn_about_backlog(&config);
     system::warn_about_maxmemory(&config);
-    if crate::process::usage::set_allocator_threads(config.jemalloc_bg_thread).is_err() {
+    if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
     if !config.save.is_empty() {

@@ -26,6 +26,8 @@ pub const GROUP: usize = 16;
 
 /// Commands run for one connection before others get their turn.
 const TURN_COMMANDS: usize = 512;
+/// The same before authentication: such a client can do nothing but be refused, and is not to cost others their time.
+const TURN_UNAUTHENTICATED: usize = 32;
 /// Reply bytes written for one connection before others get their turn.
 const TURN_REPLY_BYTES: usize = 256 * 1024;
 
@@ -135,7 +137,8 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 limits = limits_of(worker, session);
             }
         }
-        if done >= TURN_COMMANDS || worker.reply.len() >= TURN_REPLY_BYTES || worker.locks.keyspace().gate.is_closing() {
+        let turn = if session.state.has(State::UNAUTHENTICATED) { TURN_UNAUTHENTICATED } else { TURN_COMMANDS };
+        if done >= turn || worker.reply.len() >= TURN_REPLY_BYTES || worker.locks.keyspace().gate.is_closing() {
             if at < input.len() {
                 return flow(at, Then::Yield);
             }
