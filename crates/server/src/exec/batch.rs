@@ -24,6 +24,8 @@ use std::sync::atomic::Ordering;
 /// Commands parsed ahead and locked together.
 pub const GROUP: usize = 16;
 
+/// Arguments of a command that may be in a group: one with more is weighed first.
+const GROUP_ARGUMENTS: usize = 256;
 /// Commands run for one connection before others get their turn.
 const TURN_COMMANDS: usize = 512;
 /// The same before authentication: such a client can do nothing but be refused, and is not to cost others their time.
@@ -185,7 +187,7 @@ fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8
 fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
-    if !route.groups || !table::arity_ok(spec, args.len()) {
+    if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
         return None;
     }
     let key = args.get(route.single_key as usize)?;

@@ -5,7 +5,7 @@
 //! server's own, in [`crate::session_commands`].
 
 use super::{Step, route, transaction};
-use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::session_commands;
@@ -252,17 +252,12 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
     }
-    let route = worker.routes[spec.id.index()];
     // Without slots the arguments are too broken to tell the keys, so none may be looked at.
-    if let Some(cost) = route.cost
-        && !slots.is_empty()
-    {
-        let cost = worker.with_ctx(session, false, |ctx| cost(ctx, args));
-        if cost > INLINE_BUDGET {
-            worker.locks.unlock_all();
-            offload(worker, id, session, spec, args, &slots);
-            return Ok(Step::Parked);
-        }
+    let may_go = !slots.is_empty() && !spec.flags.contains(Flags::BLOCKING);
+    if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
+        worker.locks.unlock_all();
+        offload(worker, id, session, spec, args, &slots);
+        return Ok(Step::Parked);
     }
     if names_other_keys(spec.id, args) {
         for _ in 0..EXTRA_KEY_ROUNDS {
@@ -299,21 +294,32 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         id: spec.id,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command {
-            args: args.to_owned_args(),
-            db: session.db,
-            slots: slots.to_vec(),
-            settings: worker.settings.clone(),
-            clock: worker.clock,
-            no_touch: session.state.has(State::NO_TOUCH),
-            wanted: worker.events.wanted,
-        },
+        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(session, slots) },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.offload.submit(&worker.shared, job);
 }
 
 impl Worker {
+    /// What commands of this session run with on another thread.
+    pub(crate) fn footing(&self, session: &Session, slots: &[Slot]) -> Footing {
+        Footing {
+            db: session.db,
+            slots: slots.to_vec(),
+            settings: self.settings.clone(),
+            clock: self.clock,
+            no_touch: session.state.has(State::NO_TOUCH),
+            wanted: self.events.wanted,
+        }
+    }
+
+    /// What a command would cost, in elements touched; the slots of its keys are held. Each argument counts as an
+    /// element to add, remove or look up.
+    pub(crate) fn cost_of(&mut self, session: &Session, id: CommandId, args: Args<'_>) -> usize {
+        let cost = route::of(self.routes, id).cost.map_or(0, |cost| self.with_ctx(session, false, |ctx| cost(ctx, args)));
+        cost.max(args.len())
+    }
+
     /// A command context on the held slots.
     pub(crate) fn with_ctx<R>(&mut self, session: &Session, may_block: bool, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
         let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
@@ -338,12 +344,18 @@ impl Worker {
 
     /// A long command has ended: its client gets the reply and goes on.
     pub(crate) fn long_command_ended(&mut self, conns: &mut Conns<Worker>, finished: Finished) {
-        self.stats.processed.add(1);
-        self.stats.note_call(finished.id, finished.ticks, self.ticks_rate);
-        if let Some(error) = &finished.failed {
-            self.stats.errors.add(1);
-            self.stats.commands[finished.id.index()].failed.add(1);
-            self.shared.note_error(&error.0);
+        if finished.parts.first().is_none_or(|part| part.id != finished.id) {
+            self.stats.processed.add(1);
+            self.stats.note_call(finished.id, finished.ticks, self.ticks_rate);
+        }
+        for part in &finished.parts {
+            self.stats.processed.add(1);
+            self.stats.note_call(part.id, part.ticks, self.ticks_rate);
+            if let Some(error) = &part.failed {
+                self.stats.errors.add(1);
+                self.stats.commands[part.id.index()].failed.add(1);
+                self.shared.note_error(&error.0);
+            }
         }
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
