@@ -173,7 +173,7 @@ impl Shared {
             dataset_percent: percent(dataset, net),
             peak_percent: percent(used, peak),
             keys,
-            bytes_per_key: if keys == 0 { 0 } else { net as u64 / keys },
+            bytes_per_key: (net as u64).checked_div(keys).unwrap_or(0),
             databases,
             allocator,
             allocator_fragmentation: Excess::of(allocator.active, allocator.allocated),

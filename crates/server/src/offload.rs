@@ -46,6 +46,9 @@ pub struct Job {
     pub work: Work,
 }
 
+/// A walk over the keyspace.
+pub type Walk = Box<dyn FnOnce(&mut LockSet, &mut Reply) + Send>;
+
 /// What a job does.
 pub enum Work {
     /// A command of the table on its keys.
@@ -66,7 +69,7 @@ pub enum Work {
         wanted: NotifyClass,
     },
     /// A walk over the keyspace that takes slots by itself.
-    Walk(Box<dyn FnOnce(&mut LockSet, &mut Reply) + Send>),
+    Walk(Walk),
 }
 
 /// The pool; its threads start with the first job.

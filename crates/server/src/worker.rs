@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Something to do on a worker.
+pub type Call = Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>) + Send>;
+
 /// Work handed to a worker from elsewhere.
 pub enum Message {
     /// A slot that a connection waited for became free (or it is worth another look).
@@ -41,7 +44,7 @@ pub enum Message {
     /// Bytes for one client (MONITOR).
     Write(ConnId, Arc<[u8]>),
     /// Something to do on this worker.
-    Call(Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>) + Send>),
+    Call(Call),
     /// End.
     Stop,
 }

@@ -82,7 +82,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         return Err(NO_AUTH);
     }
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
-        let name = spec.name.replace('|', "|");
+        let name = spec.name;
         return Err(reject(
             worker,
             spec,

@@ -18,13 +18,13 @@ const INLINE_LINES: usize = 2048;
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    match id {
-        C::ClientCaching | C::ClientGetname | C::ClientGetredir | C::ClientHelp | C::ClientId | C::ClientInfo => true,
-        C::ClientKill | C::ClientList | C::ClientNoEvict | C::ClientNoTouch | C::ClientPause | C::ClientReply => true,
-        C::ClientSetinfo | C::ClientSetname | C::ClientTracking | C::ClientTrackinginfo => true,
-        C::ClientUnblock | C::ClientUnpause => true,
-        _ => false,
-    }
+    matches!(
+        id,
+        C::ClientCaching | C::ClientGetname | C::ClientGetredir | C::ClientHelp | C::ClientId | C::ClientInfo
+            | C::ClientKill | C::ClientList | C::ClientNoEvict | C::ClientNoTouch | C::ClientPause | C::ClientReply
+            | C::ClientSetinfo | C::ClientSetname | C::ClientTracking | C::ClientTrackinginfo
+            | C::ClientUnblock | C::ClientUnpause
+    )
 }
 
 /// Which clients a command works on. `None`: it needs no list.

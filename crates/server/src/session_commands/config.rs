@@ -125,7 +125,7 @@ fn listen_anew(shared: &Shared, asker: u16, config: &Config) -> Result<(), ()> {
     for worker in 0..shared.workers() {
         #[allow(clippy::cast_possible_truncation)]
         let worker = worker as u16;
-        let call: Box<dyn FnOnce(&mut Worker, &mut net::Conns<Worker>) + Send> = if worker == asker {
+        let call: crate::worker::Call = if worker == asker {
             let listeners = of_asker.pop().unwrap_or_default();
             Box::new(move |_, conns| exchange(conns, listeners))
         } else {
