@@ -78,9 +78,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for user in users {
         log!(Level::Warning, "user {}: access lists follow with the ACL work; this user cannot log in", String::from_utf8_lossy(user.first().map_or(&[][..], |name| name)));
     }
-    for warning in config::DIRECTIVES.iter().filter(|directive| directive.is_changed(&config, &Config::default())).filter_map(config::Directive::inert_warning) {
-        log!(Level::Warning, "{warning}");
-    }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;

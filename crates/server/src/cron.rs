@@ -96,13 +96,14 @@ impl Worker {
     /// Visits slots for expired keys within a time budget. True: there was much to do, come back soon.
     fn expire_some(&mut self) -> bool {
         let effort = u32::try_from(self.config.active_expire_effort).unwrap_or(1).clamp(1, 10);
-        let until = Instant::now() + EXPIRE_TIME * effort;
         let slots = self.locks.keyspace().space().count();
         let stride = self.shared.workers();
         let mut visited = 0;
         let mut expired = 0;
-        let started = Instant::now();
         self.locks.enter();
+        // Waiting for a closed gate is not this work's time.
+        let started = Instant::now();
+        let until = started + EXPIRE_TIME * effort;
         while visited * stride < slots {
             let slot = Slot::new(self.cron.slot % slots);
             let mut stay = false;

@@ -60,7 +60,7 @@ pub(crate) fn peer(name: &str) -> std::path::PathBuf {
 
 /// A server that went into the background: known by the number in its pid file, ended when dropped.
 #[derive(Debug)]
-pub(crate) struct Daemon(pub u32);
+pub(crate) struct Daemon(pub(crate) u32);
 
 impl Daemon {
     /// Waits for the pid file.

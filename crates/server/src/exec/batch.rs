@@ -201,7 +201,8 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
         let args = batch.requests[index].args(&input[planned.start..planned.end]);
         run_planned(worker, session, &planned, args);
         ran += 1;
-        if worker.events.has_work() {
+        // Who waits for a key is served before the next command; notifications can wait for the end of the group.
+        if !worker.events.ready.is_empty() {
             worker.serve_held();
             break;
         }

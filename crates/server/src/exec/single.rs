@@ -6,6 +6,7 @@
 
 use super::{Step, route, transaction};
 use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::session_commands;
 use crate::slowlog::{Kept, kept_arguments};
@@ -22,11 +23,22 @@ use std::sync::atomic::Ordering;
 /// Slots of one command, ascending, each once.
 pub type Slots = SmallVec<[Slot; 8]>;
 
+/// Requests that are refused for one client before it is closed instead. A health check that does not know the
+/// password and asks once a second is closed about every hour.
+const UNAUTHENTICATED_REFUSALS: u16 = 4096;
+
 /// Refused before authentication.
 const NO_AUTH: CmdError = CmdError::new("NOAUTH Authentication required.");
 
 /// Runs one request.
 pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Step {
+    if is_http(args) {
+        crate::log!(
+            Level::Warning,
+            "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection aborted."
+        );
+        return Step::CloseNow;
+    }
     worker.last_tick = ticks::now();
     let before = worker.reply.len();
     let step = match prepare(worker, session, args) {
@@ -38,7 +50,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
             worker.reply.error(error.0.as_bytes());
             worker.stats.errors.add(1);
             worker.shared.note_error(&error.0);
-            Step::Done
+            refuse_for_ever(session)
         }
     };
     finish_reply_mode(worker, session, before, step);
@@ -46,6 +58,21 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         worker.drop_client_lines(id);
     }
     step
+}
+
+/// Counts a refusal. A client that may do nothing and goes on asking is not heard for ever: what it does not read would
+/// first fill the kernel's buffers, and answering costs the others time.
+fn refuse_for_ever(session: &mut Session) -> Step {
+    if !session.state.has(State::UNAUTHENTICATED) {
+        return Step::Done;
+    }
+    session.refused = session.refused.saturating_add(1);
+    if session.refused < UNAUTHENTICATED_REFUSALS { Step::Done } else { Step::Close }
+}
+
+/// Whether a request is a line of HTTP: somebody's browser was made to talk to us.
+fn is_http(args: Args<'_>) -> bool {
+    args.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
 }
 
 /// CLIENT REPLY OFF and SKIP: takes the reply back.
@@ -167,6 +194,7 @@ fn runs_inside_multi(id: CommandId) -> bool {
 /// Runs a command that passed all checks.
 fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Step {
     session.last_command = Some(spec.id);
+    worker.serving = Some(id);
     let before = worker.reply.len();
     let result = if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
@@ -188,6 +216,7 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         Step::Busy(_) | Step::Retry | Step::Again => worker.reply.truncate(before),
         Step::Parked => {}
     }
+    worker.end_serving();
     step
 }
 

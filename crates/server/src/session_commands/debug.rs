@@ -219,8 +219,7 @@ fn protocol(reply: &mut Reply, kind: &[u8]) -> Result<(), CmdError> {
     match kind.to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk("Hello World"),
         b"integer" => reply.int(12345),
-        #[allow(clippy::approx_constant, reason = "the number that Redis answers, no approximation")]
-        b"double" => reply.double(3.141),
+        b"double" => reply.double_text("3.141"),
         b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
         b"null" => reply.null(),
         b"array" => {
