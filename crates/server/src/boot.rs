@@ -105,7 +105,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
         banner::log_initialized();
         banner::log_ready(&kinds);
-        supervise::announce_ready(supervisor.clone(), false);
+        supervise::announce_ready(supervisor, false);
     }) {
         Ok(()) => i32::try_from(shared.exit_code.load(Ordering::Relaxed)).unwrap_or(1),
         Err(error) => {

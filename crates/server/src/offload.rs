@@ -48,6 +48,9 @@ pub struct Job {
     pub work: Work,
 }
 
+/// A walk over the keyspace.
+pub type Walk = Box<dyn FnOnce(&mut LockSet, &mut Reply) + Send>;
+
 /// What a job does.
 pub enum Work {
     /// A command of the table on its keys.
@@ -67,7 +70,7 @@ pub enum Work {
         footing: Footing,
     },
     /// A walk over the keyspace that takes slots by itself.
-    Walk(Box<dyn FnOnce(&mut LockSet, &mut Reply) + Send>),
+    Walk(Walk),
 }
 
 /// Where and how commands run away from their worker.

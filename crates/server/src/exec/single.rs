@@ -23,6 +23,10 @@ use std::sync::atomic::Ordering;
 /// Slots of one command, ascending, each once.
 pub type Slots = SmallVec<[Slot; 8]>;
 
+/// Requests that are refused for one client before it is closed instead. A health check that does not know the
+/// password and asks once a second is closed about every hour.
+const UNAUTHENTICATED_REFUSALS: u16 = 4096;
+
 /// Refused before authentication.
 const NO_AUTH: CmdError = CmdError::new("NOAUTH Authentication required.");
 
@@ -46,7 +50,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
             worker.reply.error(error.0.as_bytes());
             worker.stats.errors.add(1);
             worker.shared.note_error(&error.0);
-            Step::Done
+            refuse_for_ever(session)
         }
     };
     finish_reply_mode(worker, session, before, step);
@@ -54,6 +58,16 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         worker.drop_client_lines(id);
     }
     step
+}
+
+/// Counts a refusal. A client that may do nothing and goes on asking is not heard for ever: what it does not read would
+/// first fill the kernel's buffers, and answering costs the others time.
+fn refuse_for_ever(session: &mut Session) -> Step {
+    if !session.state.has(State::UNAUTHENTICATED) {
+        return Step::Done;
+    }
+    session.refused = session.refused.saturating_add(1);
+    if session.refused < UNAUTHENTICATED_REFUSALS { Step::Done } else { Step::Close }
 }
 
 /// Whether a request is a line of HTTP: somebody's browser was made to talk to us.
@@ -95,7 +109,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         return Err(NO_AUTH);
     }
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
-        let name = spec.name.replace('|', "|");
+        let name = spec.name;
         return Err(reject(
             worker,
             spec,

@@ -269,14 +269,13 @@ fn flush(worker: &mut Worker, only: Option<DbIndex>, args: Args<'_>) -> Result<S
     if !fine {
         return Err(commands::error::SYNTAX);
     }
-    let emptied = if worker.locks.is_alone() { Some(empty(worker, only)) } else { worker.alone(|worker| empty(worker, only)) };
-    match emptied {
-        None => Ok(Step::Retry),
-        Some(()) => {
-            worker.reply.ok();
-            Ok(Step::Done)
-        }
+    if worker.locks.is_alone() {
+        empty(worker, only);
+    } else if worker.alone(|worker| empty(worker, only)).is_none() {
+        return Ok(Step::Retry);
     }
+    worker.reply.ok();
+    Ok(Step::Done)
 }
 
 /// Takes all keys out, behind the closed gate; their memory is freed in the background.
@@ -301,8 +300,9 @@ fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
     let within = |number: i32| u32::try_from(number).ok().filter(|number| *number < databases).map(DbIndex).ok_or(commands::error::DB_OUT_OF_RANGE);
     let (first, second) = (within(first)?, within(second)?);
     if first != second {
-        let swapped = if worker.locks.is_alone() { Some(swap_all(worker, first, second)) } else { worker.alone(|worker| swap_all(worker, first, second)) };
-        if swapped.is_none() {
+        if worker.locks.is_alone() {
+            swap_all(worker, first, second);
+        } else if worker.alone(|worker| swap_all(worker, first, second)).is_none() {
             return Ok(Step::Retry);
         }
     }
