@@ -14,6 +14,7 @@ use crate::ticks;
 use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
 use commands::{Block, CmdError, CommandId, Ctx};
+use keyspace::db::Hashed;
 use keyspace::{DbView, Slot};
 use net::{ConnId, Conns};
 use resp::Args;
@@ -26,6 +27,9 @@ pub type Slots = SmallVec<[Slot; 8]>;
 /// Requests that are refused for one client before it is closed instead. A health check that does not know the
 /// password and asks once a second is closed about every hour.
 const UNAUTHENTICATED_REFUSALS: u16 = 4096;
+
+/// Keys of one command, in the order of its arguments.
+type Keys = SmallVec<[Hashed; 8]>;
 
 /// Refused before authentication.
 const NO_AUTH: CmdError = CmdError::new("NOAUTH Authentication required.");
@@ -225,21 +229,33 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
 /// # Errors
 /// The arguments name no keys where there must be some.
 pub(crate) fn slots_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Result<Slots, CmdError> {
-    let mut slots = Slots::new();
+    Ok(slots_of_keys(&keys_of(worker, spec, args)))
+}
+
+fn slots_of_keys(keys: &[Hashed]) -> Slots {
+    let mut slots: Slots = keys.iter().map(|key| key.slot).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+/// The keys that a command's arguments name, hashed, their slots' cache lines asked for. None where the arguments are
+/// too broken to tell the keys: the function will say what is wrong without touching any.
+fn keys_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Keys {
+    let mut hashed = Keys::new();
     if !spec.has_keys() {
-        return Ok(slots);
+        return hashed;
     }
-    // Where the arguments are too broken to tell the keys, the function will say what is wrong without touching any.
     if let Ok(keys) = table::keys::keys(spec, &args) {
         for key in keys {
             if let Some(bytes) = args.get(key.position as usize) {
-                slots.push(worker.locks.keyspace().slot(bytes));
+                let key = Hashed::new(&worker.locks, bytes);
+                worker.locks.keyspace().prefetch_slot(key.slot);
+                hashed.push(key);
             }
         }
     }
-    slots.sort_unstable();
-    slots.dedup();
-    Ok(slots)
+    hashed
 }
 
 /// How often the keys that SORT's patterns name are asked for anew before the command is put off.
@@ -262,9 +278,13 @@ pub(crate) fn missing_slots(ctx: &mut Ctx<'_>, args: Args<'_>, named: &[Slot]) -
 }
 
 fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
-    let mut slots = slots_of(worker, spec, args)?;
+    let keys = keys_of(worker, spec, args);
+    let mut slots = slots_of_keys(&keys);
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
+    }
+    if keys.len() > 1 {
+        worker.prefetch(session, &keys);
     }
     // Without slots the arguments are too broken to tell the keys, so none may be looked at.
     let may_go = !slots.is_empty() && !spec.flags.contains(Flags::BLOCKING);
@@ -287,7 +307,7 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
             return Ok(Step::Retry);
         }
     }
-    let (result, block) = worker.call(session, spec.id, args, true);
+    let (result, block) = worker.call_on(session, spec.id, args, &keys);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();
@@ -340,6 +360,17 @@ impl Worker {
         db.no_touch = session.state.has(State::NO_TOUCH);
         let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block, block: None };
         work(&mut ctx)
+    }
+
+    /// As [`Worker::call`], for a command that may block and whose keys are hashed.
+    fn call_on(&mut self, session: &Session, id: CommandId, args: Args<'_>, keys: &[Hashed]) -> (Result<(), CmdError>, Option<Block>) {
+        let Some(handler) = route::of(self.routes, id).handler else { return (Ok(()), None) };
+        let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
+        db.no_touch = session.state.has(State::NO_TOUCH);
+        db.set_hashed(keys);
+        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block: true, block: None };
+        let result = handler(&mut ctx, args);
+        (result, ctx.block.take())
     }
 
     /// Runs the function of a command on the held slots. Its reply is written, or what it waits for is returned.
