@@ -16,6 +16,7 @@ pub mod table;
 
 pub mod bits;
 pub mod expire;
+pub mod geo;
 pub mod hashes;
 pub mod keys;
 pub mod lists;
