@@ -21,7 +21,7 @@ fn server(more: &[&str]) -> Server {
 fn a_value_of_a_hundred_megabytes() {
     let server = server(&[]);
     let mut client = server.client();
-    let value: Vec<u8> = (0..100_u32 << 20).map(|index| (index ^ index >> 8) as u8).collect();
+    let value: Vec<u8> = (0..100_u32 << 20).map(|index| (index ^ index >> 8).to_le_bytes()[0]).collect();
     let mut other = server.client();
     let reply = thread::scope(|scope| {
         let big = scope.spawn(|| client.call(&[&b"SET"[..], b"big", &value]).unwrap());
