@@ -8,7 +8,8 @@
 //! - `preflight`, `cluster`: what is asked from the server before the load.
 //! - `suite`, `template`, `keys`, `random`: what is sent.
 //! - `engine`: threads, connections, schedules.
-//! - `latency`, `results`, `report`, `formats`, `assertions`, `search`: what comes out.
+//! - `places`, `sys`: descriptors and ports for very many connections.
+//! - `latency`, `fairness`, `results`, `report`, `formats`, `assertions`, `search`: what comes out.
 //! - `progress`, `live`, `prometheus`: what is seen while it runs.
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
@@ -18,12 +19,14 @@ mod assertions;
 mod cluster;
 mod engine;
 mod extended;
+mod fairness;
 mod formats;
 mod help;
 mod keys;
 mod latency;
 mod live;
 mod options;
+mod places;
 mod preflight;
 mod progress;
 mod prometheus;
@@ -33,6 +36,7 @@ mod results;
 mod run;
 mod search;
 mod suite;
+mod sys;
 mod template;
 mod uri;
 mod workload;
