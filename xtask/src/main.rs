@@ -1,5 +1,6 @@
 //! The project's tasks, run as `cargo xtask TASK`. Each task is a module of its own; this file
 //! only chooses.
+#![forbid(unsafe_code)]
 
 mod bench;
 mod diff;

@@ -13,6 +13,7 @@
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
+#![forbid(unsafe_code)]
 
 mod assertions;
 mod cluster;

@@ -185,6 +185,7 @@ impl Entry {
     }
 
     fn size_of_block(tags: u64, key_len: usize, value_len: Option<usize>) -> usize {
+        #[allow(clippy::cast_possible_truncation, reason = "at most two")]
         let words = ((tags & TAG_EXPIRY) + ((tags & TAG_PAYLOAD) >> 1)) as usize;
         let value = value_len.map_or(0, |len| length_bytes(len) + len);
         size_class::round_up(8 * words + 4 + length_bytes(key_len) + key_len + value)
@@ -235,9 +236,10 @@ impl Entry {
 
     #[inline]
     fn meta(&self) -> *mut u32 {
-        let words = (self.0 & TAG_EXPIRY) + ((self.0 & TAG_PAYLOAD) >> 1);
+        #[allow(clippy::cast_possible_truncation, reason = "at most two")]
+        let words = ((self.0 & TAG_EXPIRY) + ((self.0 & TAG_PAYLOAD) >> 1)) as usize;
         // SAFETY: the block begins with that many words, then the meta word.
-        unsafe { self.block().add(8 * words as usize).cast() }
+        unsafe { self.block().add(8 * words).cast() }
     }
 
     /// The key.

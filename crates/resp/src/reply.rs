@@ -428,9 +428,14 @@ pub(crate) fn header(buf: &mut Vec<u8>, mark: u8, number: usize) {
 
 #[inline(never)]
 fn long_header(buf: &mut Vec<u8>, mark: u8, number: usize) {
-    buf.push(mark);
-    buf.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-    buf.extend_from_slice(b"\r\n");
+    // The mark, at most twenty digits, the end of line: put together first, so that the buffer is visited once.
+    let mut text = [mark; 23];
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number).as_bytes();
+    let end = digits.len() + 1;
+    text[1..end].copy_from_slice(digits);
+    text[end..end + 2].copy_from_slice(b"\r\n");
+    buf.extend_from_slice(&text[..end + 2]);
 }
 
 #[inline]

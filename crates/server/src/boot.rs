@@ -91,7 +91,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     }
     system::warn_about_backlog(&config);
     system::warn_about_maxmemory(&config);
-    if crate::process::usage::set_allocator_threads(config.jemalloc_bg_thread).is_err() {
+    if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
     if !config.save.is_empty() {
@@ -105,7 +105,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
         banner::log_initialized();
         banner::log_ready(&kinds);
-        supervise::announce_ready(supervisor.clone(), false);
+        supervise::announce_ready(supervisor, false);
     }) {
         Ok(()) => i32::try_from(shared.exit_code.load(Ordering::Relaxed)).unwrap_or(1),
         Err(error) => {

@@ -14,6 +14,8 @@ const EXPIRE_ENTRIES: usize = 256;
 const EXPIRE_EVERY: Duration = Duration::from_millis(25);
 /// Time for one look at expiry with `active-expire-effort 1`.
 const EXPIRE_TIME: Duration = Duration::from_micros(1000);
+/// Milliseconds between two sweeps over the clients while their memory has a limit: what they may grow by unseen.
+const EVICT_EVERY_MS: u64 = 10;
 /// Clients looked at in one sweep.
 const CLIENTS_PER_SWEEP: usize = 2000;
 
@@ -70,9 +72,10 @@ impl Worker {
             self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
         }
         if now >= self.cron.next_sweep {
-            self.cron.next_sweep = now + Duration::from_millis(1000 / hz);
+            let every_ms = if self.clients_limit().is_some() { EVICT_EVERY_MS } else { 1000 / hz };
+            self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.sweep_clients(conns);
-            self.survey_slots(1000 / hz);
+            self.survey_slots(every_ms);
             if self.config.maxmemory > 0 {
                 self.locks.enter();
                 self.has_memory();
