@@ -239,7 +239,11 @@ fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>)
 }
 
 fn kind_by_name(name: &[u8]) -> Result<ClientKind, CmdError> {
-    ClientKind::by_name(name).ok_or_else(|| CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name))))
+    ClientKind::by_name(name).ok_or_else(|| {
+        // Redis writes it as a C string.
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)))
+    })
 }
 
 // ---- KILL, UNBLOCK -----------------------------------------------------------------------------------------------
