@@ -64,7 +64,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                 directives.extend(text.splitn(2, '=').map(str::to_owned));
             }
             Long("differences") => {
-                for difference in differences::DIFFERENCES {
+                for difference in differences::DIFFERENCES.iter().chain(differences::DELIBERATE) {
                     println!("{:<16} {}", difference.name, difference.reason);
                 }
                 return Ok(ExitCode::SUCCESS);

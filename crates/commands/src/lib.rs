@@ -5,6 +5,7 @@
 //! changed. It knows nothing of sockets, sessions or threads.
 //!
 //! Where to start reading: [`ctx`], then any family, say [`hashes`].
+#![forbid(unsafe_code)]
 
 pub mod ctx;
 pub mod dispatch;

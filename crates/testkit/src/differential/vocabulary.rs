@@ -335,13 +335,14 @@ impl Vocabulary {
         }
     }
 
+    /// Nothing out of range: Redis remembers such a number (`errno`) and fails the next numeric SORT for it.
     fn float(&mut self) -> Vec<u8> {
         match self.below(10) {
             0..4 => format!("{}", f64::from(self.random.i32(-400..400)) / 8.0).into_bytes(),
             4 => format!("{}", self.random.f64()).into_bytes(),
             5 => self.int(),
             6 => self.pick(&["1e5", "1E-5", "3.0", "-0", "0.1", "5.0e3", "1e17", "1e308", "17179869184.5"]),
-            7 => self.pick(&["inf", "-inf", "+inf", "Infinity", "nan", "-nan", "1e400", "1e-400"]),
+            7 => self.pick(&["inf", "-inf", "+inf", "Infinity", "nan", "-nan"]),
             _ => self.pick(&["", "abc", " 1", "1 ", "0x1p3", "1,5", "1e", "."]),
         }
     }
@@ -354,7 +355,7 @@ impl Vocabulary {
             18 => self.pick(&["1e10", "123456789012", "-0", "1e20", "9007199254740993", "4503599627370497.5"]),
             19 => self.pick(&["inf", "+inf"]),
             20 => self.pick(&["-inf", "3.0", "0.1", "1e-7", "123456.789"]),
-            _ => self.pick(&["nan", "", "abc", " 1", "1 ", "0x10", "1e400", "5", "6", "7"]),
+            _ => self.pick(&["nan", "", "abc", " 1", "1 ", "0x10", "5", "6", "7"]),
         }
     }
 
