@@ -246,3 +246,25 @@ fn many_keys_are_found() {
     assert_eq!(found.len(), 1000);
     assert_eq!(found[999].position, 1000);
 }
+
+#[test]
+fn keys_that_are_touched_but_not_told() {
+    let positions = |line: &str, touched: bool| -> Option<Vec<u32>> {
+        let args = split(line);
+        let spec = lookup(args[0]).unwrap();
+        let args = args.as_slice();
+        let found = if touched { keys::touched_keys(spec, args) } else { keys::keys(spec, args) };
+        Some(found.ok()?.iter().map(|key| key.position).collect())
+    };
+    for (line, told, touched) in [
+        ("PFMERGE a", None, vec![1]),
+        ("PFMERGE a b c", Some(vec![1, 2, 3]), vec![1, 2, 3]),
+        ("GEORADIUS a 1 1 1 m STORE b STORE c", Some(vec![1, 7]), vec![1, 9]),
+        ("GEORADIUSBYMEMBER a m 1 m STORE b STOREDIST c", Some(vec![1, 6, 8]), vec![1, 8]),
+        ("GEORADIUS a 1 1 1 m", Some(vec![1]), vec![1]),
+        ("GET a", Some(vec![1]), vec![1]),
+    ] {
+        assert_eq!(positions(line, false), told, "{line}");
+        assert_eq!(positions(line, true), Some(touched), "{line}");
+    }
+}

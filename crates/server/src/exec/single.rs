@@ -246,7 +246,7 @@ fn keys_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Keys {
     if !spec.has_keys() {
         return hashed;
     }
-    if let Ok(keys) = table::keys::keys(spec, &args) {
+    if let Ok(keys) = table::keys::touched_keys(spec, &args) {
         for key in keys {
             if let Some(bytes) = args.get(key.position as usize) {
                 let key = Hashed::new(&worker.locks, bytes);
@@ -286,8 +286,8 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
-    // Without slots the arguments are too broken to tell the keys, so none may be looked at.
-    let may_go = !slots.is_empty() && !spec.flags.contains(Flags::BLOCKING);
+    // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
+    let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
