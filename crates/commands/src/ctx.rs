@@ -14,6 +14,8 @@ pub struct Settings {
     pub zset: keyspace::zset::ZSetLimits,
     /// `list-max-listpack-size` and DEBUG QUICKLIST-PACKED-THRESHOLD.
     pub list: keyspace::list::ListLimits,
+    /// `stream-node-max-*`.
+    pub stream: keyspace::stream::StreamLimits,
     /// `proto-max-bulk-len`: the longest string a command may make.
     pub max_bulk: usize,
     /// `maxmemory-policy`.
@@ -29,6 +31,8 @@ pub struct Block {
     pub deadline_ms: Option<i64>,
     /// What is answered then.
     pub timeout_reply: TimeoutReply,
+    /// Arguments, by index, that are to be others when the command is run again.
+    pub replaced: Vec<(usize, Vec<u8>)>,
 }
 
 /// The reply of a blocking command whose time is over.

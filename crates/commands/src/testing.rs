@@ -34,6 +34,7 @@ pub(crate) fn settings() -> Settings {
         set: keyspace::set::Limits { max_intset_entries: 512, max_listpack_entries: 128, max_listpack_value: 64 },
         zset: keyspace::zset::ZSetLimits::default(),
         list: keyspace::list::ListLimits::default(),
+        stream: keyspace::stream::StreamLimits::default(),
         max_bulk: 512 << 20,
         policy: Policy::NoEviction,
     }
