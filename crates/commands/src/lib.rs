@@ -16,7 +16,9 @@ pub mod table;
 
 pub mod bits;
 pub mod expire;
+pub mod geo;
 pub mod hashes;
+pub mod hyperloglog;
 pub mod keys;
 pub mod lists;
 pub mod sets;

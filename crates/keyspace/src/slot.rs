@@ -12,6 +12,9 @@ use std::cell::UnsafeCell;
 pub struct Slot(u16);
 
 impl Slot {
+    /// Slot 0.
+    pub(crate) const FIRST: Slot = Slot(0);
+
     /// The slot with this number. Numbers at or above 16384 wrap.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]

@@ -63,6 +63,16 @@ pub struct Finished {
     pub events: Events,
     /// How long it took.
     pub ticks: u64,
+    /// The commands of the table that ran: one, or those of a transaction.
+    pub parts: Vec<Part>,
+}
+
+/// One command that ran away from its worker, for the counts.
+pub struct Part {
+    /// The command.
+    pub id: CommandId,
+    /// How long it took.
+    pub ticks: u64,
     /// Its error, if it answered one.
     pub failed: Option<CmdError>,
 }

@@ -25,6 +25,8 @@ const INLINE_TIME: Duration = Duration::from_millis(2);
 const SCAN_ENTRIES: usize = 256;
 /// Slots that one SCAN call looks at before it returns, however few keys it found.
 const SCAN_SLOTS: usize = 2048;
+/// A database of so few keys is walked in one call as far as COUNT allows, however its keys are spread over the slots.
+const SCAN_SMALL: u64 = 4096;
 /// Bits of a cursor that hold the slot.
 const SLOT_BITS: u32 = 14;
 
@@ -87,7 +89,9 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
     let mut seen = 0;
     let mut visited = 0;
     let until = Instant::now() + INLINE_TIME;
-    while slot < slots && seen < options.count && visited < SCAN_SLOTS {
+    let small = worker.shared.keyspace.counted(session.db).is_some_and(|(keys, _)| keys <= SCAN_SMALL);
+    let visits = if small { slots } else { SCAN_SLOTS.max(options.count.min(slots)) };
+    while slot < slots && seen < options.count && visited < visits {
         let held_before = worker.locks.held();
         if !worker.locks.try_lock(Slot::new(slot)) {
             if visited == 0 {
