@@ -16,6 +16,8 @@ const EXPIRE_EVERY: Duration = Duration::from_millis(25);
 const EXPIRE_TIME: Duration = Duration::from_micros(1000);
 /// Milliseconds between two sweeps over the clients while their memory has a limit: what they may grow by unseen.
 const EVICT_EVERY_MS: u64 = 10;
+/// The next sweep comes sooner when this share of the limit was read.
+const EVICT_PARTS: u64 = 8;
 /// Time in which a sweep sees all clients of a worker when there is a `timeout`, so that it is at most so late.
 const SWEEP_TIME_MS: usize = 1000;
 /// The same without a timeout: 100,000 clients then cost next to nothing, and only soft limits of output wait for it.
@@ -28,6 +30,7 @@ pub struct Cron {
     next_expiry: Instant,
     next_tenth: Instant,
     next_sweep: Instant,
+    read_at_sweep: u64,
     slot: usize,
     /// Milliseconds between two portions of the sweep.
     sweep_every_ms: usize,
@@ -50,7 +53,7 @@ impl Cron {
     /// Worker `index` starts with its share of slots.
     pub fn new(index: u16) -> Cron {
         let now = Instant::now();
-        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, sweep_every_ms: 100, sweep: Sweep::default(), surveyed: 0, survey: Survey::default() }
+        Cron { next_expiry: now, next_tenth: now, next_sweep: now, read_at_sweep: 0, slot: index as usize, sweep_every_ms: 100, sweep: Sweep::default(), surveyed: 0, survey: Survey::default() }
     }
 
     /// How many places of clients are looked at in one portion.
@@ -62,15 +65,18 @@ impl Cron {
 }
 
 impl Worker {
-    /// Does what is due. Returns how long until the next thing is.
-    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Duration {
+    /// Does what is due, after so many bytes were read in all. Returns how long until the next thing is.
+    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant, read_bytes: u64) -> Duration {
         let hz = u64::try_from(self.config.hz).unwrap_or(10).clamp(1, 500);
         if now >= self.cron.next_expiry {
             let busy = self.shared.active_expire.load(Ordering::Relaxed) && self.locks.keyspace().may_expire() && self.expire_some();
             self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
         }
-        if now >= self.cron.next_sweep {
-            let every_ms = if self.clients_limit().is_some() { EVICT_EVERY_MS } else { 1000 / hz };
+        let limit = self.clients_limit();
+        let read = read_bytes.saturating_sub(self.cron.read_at_sweep);
+        if now >= self.cron.next_sweep || limit.is_some_and(|limit| read > limit / EVICT_PARTS) {
+            let every_ms = if limit.is_some() { EVICT_EVERY_MS } else { 1000 / hz };
+            self.cron.read_at_sweep = read_bytes;
             self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.cron.sweep_every_ms = usize::try_from(every_ms).unwrap_or(100);
             self.sweep_clients(conns);
