@@ -5,6 +5,7 @@
 mod bench;
 mod diff;
 mod hostile;
+mod sanitize;
 mod steps;
 mod test;
 mod tidy;
@@ -20,6 +21,7 @@ usage: cargo xtask TASK [options]
   bench     speed and memory beside redis-server, as ratios with their targets
   diff      random commands to Oxidis and to redis-server, replies compared
   hostile   malformed, greedy and heavy clients, and what others feel of them
+  sanitize  the same tests under ThreadSanitizer or AddressSanitizer
   tidy      dependencies, file sizes, banned words, unsafe lines, docs
   help      this text
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Some("floor") => bench::floor::main(parser),
         Some("diff") => diff::main(parser),
         Some("hostile") => hostile::main(parser),
+        Some("sanitize") => sanitize::main(parser),
         Some("tidy") => tidy::main(parser),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::latency::{self, Latency};
+use crate::{
+    fairness::Fairness,
+    latency::{self, Latency},
+};
 
 /// Error replies and failures by class: the count and the first text seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,6 +110,8 @@ pub(crate) struct Outcome {
     pub(crate) service: Latency,
     /// Time from the scheduled send to the reply, µs; only with `--rate`.
     pub(crate) response: Option<Latency>,
+    /// Requests per connection.
+    pub(crate) fairness: Fairness,
     /// Errors by class.
     pub(crate) errors: Errors,
     /// Requests that the schedule asked for and the backlog limit refused.

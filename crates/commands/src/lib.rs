@@ -18,6 +18,7 @@ pub mod bits;
 pub mod expire;
 pub mod geo;
 pub mod hashes;
+pub mod hyperloglog;
 pub mod keys;
 pub mod lists;
 pub mod sets;

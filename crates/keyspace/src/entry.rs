@@ -5,7 +5,7 @@
 //!          tag PAYLOAD     tag EXPIRY        kind 8 | access 24                 only kinds Embstr and Raw
 //! handle: 48-bit address | low bits: tags
 //! ```
-//! - `payload` is the word of an integer, of a grown string (`Box<Vec<u8>>`) or of an object ([`Hash`], [`List`],
+//! - `payload` is the word of an integer, of a grown string (`Box<Vec<u8>>`) or of an object ([`Hash`](struct@Hash), [`List`],
 //!   [`Set`], [`ZSet`]), all of which are 8 bytes. It comes first so that it is aligned and can be borrowed.
 //! - A length is one byte below 255, else 255 and four bytes.
 //! - `access` is Redis' 24 bits for LRU (seconds) or LFU (16 bits minutes, 8 bits counter).

@@ -427,15 +427,22 @@ pub(crate) fn header(buf: &mut Vec<u8>, mark: u8, number: usize) {
 }
 
 #[inline(never)]
-fn long_header(buf: &mut Vec<u8>, mark: u8, number: usize) {
-    // The mark, at most twenty digits, the end of line: put together first, so that the buffer is visited once.
-    let mut text = [mark; 23];
-    let mut digits = itoa::Buffer::new();
-    let digits = digits.format(number).as_bytes();
-    let end = digits.len() + 1;
-    text[1..end].copy_from_slice(digits);
-    text[end..end + 2].copy_from_slice(b"\r\n");
-    buf.extend_from_slice(&text[..end + 2]);
+fn long_header(buf: &mut Vec<u8>, mark: u8, mut number: usize) {
+    // The mark and at most twenty digits, from the back, so that the buffer is visited once.
+    let mut text = [0; 23];
+    let mut at = text.len() - 2;
+    text[at..].copy_from_slice(b"\r\n");
+    loop {
+        at -= 1;
+        text[at] = digit(number % 10);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    at -= 1;
+    text[at] = mark;
+    buf.extend_from_slice(&text[at..]);
 }
 
 #[inline]

@@ -132,7 +132,7 @@ fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
         let path = Path::new(std::ffi::OsStr::from_bytes(&config.unixsocket));
         let _ = std::fs::remove_file(path);
         let mode = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
-        match Listener::unix(path, config.tcp_backlog, mode) {
+        match Listener::unix(path, backlog(config), mode) {
             Ok(listener) => {
                 if let Some(first) = all.first_mut() {
                     first.push(listener);
@@ -191,10 +191,21 @@ pub(crate) fn open_tcp_listeners(config: &Config, workers: usize, is_new_port: b
 /// To tell whether another program holds the port, it is opened without port sharing first.
 fn open_tcp(address: std::net::SocketAddr, config: &Config, is_checked: bool) -> std::io::Result<Listener> {
     if is_checked && address.port() != 0 {
-        drop(Listener::tcp(address, config.tcp_backlog, false)?);
+        drop(Listener::tcp(address, backlog(config), false)?);
     }
-    Listener::tcp(address, config.tcp_backlog, true)
+    Listener::tcp(address, backlog(config), true)
 }
+
+/// Clients that may wait to be accepted. Where very many are expected they also come at once, and one that finds no room
+/// tries again only after a second: there it is as many as the kernel allows.
+fn backlog(config: &Config) -> i32 {
+    if config.maxclients >= MANY_CLIENTS { config.tcp_backlog.max(BACKLOG_MAX) } else { config.tcp_backlog }
+}
+
+/// From this `maxclients` on the server prepares for crowds.
+const MANY_CLIENTS: u32 = 20_000;
+/// What the kernel keeps of a backlog is at most `somaxconn`.
+const BACKLOG_MAX: i32 = 65_535;
 
 /// The options of accepted connections.
 pub(crate) fn socket_options(config: &Config) -> SocketOptions {

@@ -76,10 +76,13 @@ pub struct ClientLine {
     end: usize,
 }
 
-/// The gathered lines, by client number.
+/// Lines from which on a list is put in order by an offload thread: the rest of the work with it is theirs too.
+pub(crate) const INLINE_LINES: usize = 2048;
+
+/// The gathered lines.
 #[derive(Default)]
 pub struct ClientLines {
-    /// One for each client.
+    /// One for each client; by client number, unless they are more than [`INLINE_LINES`] and of all clients.
     pub lines: Vec<ClientLine>,
     portions: Vec<Vec<u8>>,
 }
@@ -96,7 +99,7 @@ impl ClientLines {
         self.text(line).split(|byte| *byte == b' ').find(is_it).and_then(|word| word.get(name.len() + 1..)).unwrap_or_default()
     }
 
-    /// The line of a client.
+    /// The line of a client, among lines that are in order.
     pub fn of(&self, id: u64) -> Option<&ClientLine> {
         self.lines.binary_search_by_key(&id, |line| line.id).ok().and_then(|at| self.lines.get(at))
     }
@@ -155,6 +158,10 @@ impl Worker {
             workers_left: AtomicUsize::new(workers),
             gathered: Mutex::default(),
         });
+        if gathering.scope == Scope::All {
+            // Room at once: growing would copy megabytes while the others wait for the lock.
+            gathering.gathered.lock().lines.reserve(self.shared.clients.load(Ordering::Relaxed) + 64);
+        }
         let first = if own { self.index as usize } else { 0 };
         for worker in first..first + workers {
             let gathering = gathering.clone();
@@ -189,7 +196,9 @@ impl Worker {
         }
         if gathering.workers_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut gathered = std::mem::take(&mut *gathering.gathered.lock());
-            gathered.lines.sort_unstable_by_key(|line| line.id);
+            if gathering.scope != Scope::All || gathered.lines.len() <= INLINE_LINES {
+                gathered.lines.sort_unstable_by_key(|line| line.id);
+            }
             let conn = gathering.conn;
             self.shared.post(gathering.asker, Message::Call(Box::new(move |worker, conns| worker.take_client_lines(conns, conn, gathered))));
         }

@@ -4,7 +4,7 @@ use crate::shared::Survey;
 use crate::worker::Worker;
 use keyspace::slot::SlotData;
 use keyspace::{DbIndex, DbView, Slot};
-use net::{ConnId, Conns};
+use net::Conns;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,12 @@ const EXPIRE_EVERY: Duration = Duration::from_millis(25);
 const EXPIRE_TIME: Duration = Duration::from_micros(1000);
 /// Milliseconds between two sweeps over the clients while their memory has a limit: what they may grow by unseen.
 const EVICT_EVERY_MS: u64 = 10;
-/// Clients looked at in one sweep.
-const CLIENTS_PER_SWEEP: usize = 2000;
+/// Time in which a sweep sees all clients of a worker when there is a `timeout`, so that it is at most so late.
+const SWEEP_TIME_MS: usize = 1000;
+/// The same without a timeout: 100,000 clients then cost next to nothing, and only soft limits of output wait for it.
+const SLOW_SWEEP_TIME_MS: usize = 4000;
+/// Clients looked at in one portion at least.
+const SWEEP_SHARE_MIN: usize = 64;
 
 /// Where a worker's periodic work stands.
 pub struct Cron {
@@ -25,8 +29,9 @@ pub struct Cron {
     next_tenth: Instant,
     next_sweep: Instant,
     slot: usize,
-    swept: Vec<ConnId>,
-    sweep: Sweep,
+    /// Milliseconds between two portions of the sweep.
+    sweep_every_ms: usize,
+    pub(crate) sweep: Sweep,
     surveyed: usize,
     survey: Survey,
 }
@@ -34,6 +39,8 @@ pub struct Cron {
 /// What a sweep over the clients has found so far.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sweep {
+    /// Where it goes on.
+    pub(crate) place: usize,
     pub(crate) max_input: usize,
     pub(crate) max_output: usize,
     pub(crate) memory: usize,
@@ -43,23 +50,14 @@ impl Cron {
     /// Worker `index` starts with its share of slots.
     pub fn new(index: u16) -> Cron {
         let now = Instant::now();
-        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, swept: Vec::new(), sweep: Sweep::default(), surveyed: 0, survey: Survey::default() }
+        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, sweep_every_ms: 100, sweep: Sweep::default(), surveyed: 0, survey: Survey::default() }
     }
 
-    /// What the present sweep has found; it is complete when the second part is true.
-    pub(crate) fn sweep(&mut self) -> (&mut Sweep, bool) {
-        let complete = self.swept.is_empty();
-        (&mut self.sweep, complete)
-    }
-
-    /// The next clients to look at.
-    pub(crate) fn next_clients(&mut self, conns: &Conns<Worker>) -> Vec<ConnId> {
-        if self.swept.is_empty() {
-            self.sweep = Sweep::default();
-            self.swept = conns.iter().map(|(id, _)| id).collect();
-        }
-        let rest = self.swept.len().saturating_sub(CLIENTS_PER_SWEEP);
-        self.swept.split_off(rest)
+    /// How many places of clients are looked at in one portion.
+    pub(crate) fn sweep_share(&self, clients: usize, has_timeout: bool) -> usize {
+        let time_ms = if has_timeout { SWEEP_TIME_MS } else { SLOW_SWEEP_TIME_MS };
+        // Up to half of the places are empty, hence twice the share.
+        (clients * self.sweep_every_ms / time_ms).max(SWEEP_SHARE_MIN) * 2
     }
 }
 
@@ -74,6 +72,7 @@ impl Worker {
         if now >= self.cron.next_sweep {
             let every_ms = if self.clients_limit().is_some() { EVICT_EVERY_MS } else { 1000 / hz };
             self.cron.next_sweep = now + Duration::from_millis(every_ms);
+            self.cron.sweep_every_ms = usize::try_from(every_ms).unwrap_or(100);
             self.sweep_clients(conns);
             self.survey_slots(every_ms);
             if self.config.maxmemory > 0 {

@@ -27,10 +27,12 @@ pub(crate) use self::source::{Form, Source};
 use crate::{
     cluster::{self, Cluster},
     extended::{ErrorBudget, OnError, Rate},
+    fairness::Fairness,
     keys::Keys,
     latency::{self, Latency},
     live::News,
     options::Options,
+    places::Places,
     preflight::Server,
     progress::Progress,
     results::{Errors, OperationOutcome, Outcome},
@@ -42,6 +44,7 @@ use crate::{
 pub(crate) struct Settings {
     pub(crate) options: Options,
     pub(crate) threads: usize,
+    pub(crate) places: Places,
     pub(crate) servers: Vec<Server>,
     pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) keys: Keys,
@@ -70,6 +73,7 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) threads: usize,
+    pub(crate) places: Places,
     pub(crate) servers: Vec<Server>,
     pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) keys: Keys,
@@ -86,6 +90,7 @@ impl Settings {
         let extended = &options.extended;
         Settings {
             threads: setup.threads,
+            places: setup.places,
             servers: setup.servers,
             cluster: setup.cluster,
             keys: setup.keys,
@@ -442,6 +447,7 @@ fn merge(
         payload_bytes,
         finished: 0,
         elapsed: Duration::from_nanos(finished_at.saturating_sub(measured_from)),
+        fairness: Fairness::default(),
         service: histogram(),
         response: None,
         errors: Errors::default(),
@@ -476,6 +482,7 @@ fn merge(
         let busy = (cpu + queued).as_secs_f64() / wall.as_secs_f64().max(1e-9);
         outcome.busiest_thread = outcome.busiest_thread.max(busy);
         outcome.errors.merge(&tally.errors);
+        outcome.fairness.merge(&tally.fairness);
         add(&mut outcome.service, &tally.service);
         add(&mut outcome.connect, &tally.connect);
         add_option(&mut outcome.response, tally.response);

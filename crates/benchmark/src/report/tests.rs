@@ -13,6 +13,7 @@ pub(crate) fn outcome() -> Outcome {
         payload_bytes: 3,
         finished: 1_000,
         elapsed: Duration::from_millis(21),
+        fairness: crate::fairness::Fairness::default(),
         service,
         response: None,
         errors: Errors::default(),

@@ -125,8 +125,7 @@ impl Shape {
                     || (to_east < 0 && area.longitude.min < west)
                     || (to_east > 0 && area.longitude.max > east))
         };
-        const ORDER: [(i32, i32); 9] =
-            [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
+        const ORDER: [(i32, i32); 9] = [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
         let mut last = None;
         ORDER.into_iter().filter_map(move |(to_east, to_north)| {
             if needless(to_east, to_north) {

@@ -226,11 +226,7 @@ impl<'a> Query<'a> {
                 self.from = From::Place;
                 return Ok(3);
             }
-            _ if search
-                && more >= 2
-                && !matches!(self.form, Some(Form::Box { .. }))
-                && is_word(word, "byradius") =>
-            {
+            _ if search && more >= 2 && !matches!(self.form, Some(Form::Box { .. })) && is_word(word, "byradius") => {
                 self.circle(options, 1)?;
                 return Ok(3);
             }

@@ -2,7 +2,7 @@
 //!
 //! Order of the checks as in Redis: known command and arity, authentication, MULTI queueing, subscribed mode, memory,
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
-//! server's own, in [`crate::session_commands`].
+//! server's own, in `session_commands`.
 
 use super::{Step, route, transaction};
 use crate::offload::{Footing, INLINE_BUDGET, Job, Work};

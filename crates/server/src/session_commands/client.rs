@@ -1,6 +1,6 @@
 //! CLIENT.
 
-use crate::client_list::{ClientKind, ClientLine, ClientLines, Scope};
+use crate::client_list::{ClientKind, ClientLine, ClientLines, INLINE_LINES, Scope};
 use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
@@ -11,9 +11,6 @@ use net::ConnId;
 use resp::Args;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Lines that are put together on the worker; a longer list is by an offload thread.
-const INLINE_LINES: usize = 2048;
 
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
@@ -232,7 +229,11 @@ fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>)
     };
     match ids {
         Some(ids) => ids.iter().filter_map(|id| lines.of(*id)).for_each(&mut add),
-        None => lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).for_each(&mut add),
+        None => {
+            let mut wanted: Vec<&ClientLine> = lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).collect();
+            wanted.sort_unstable_by_key(|line| line.id);
+            wanted.into_iter().for_each(&mut add);
+        }
     }
     text
 }
