@@ -35,6 +35,7 @@ pub(crate) fn settings() -> Settings {
         zset: keyspace::zset::ZSetLimits::default(),
         list: keyspace::list::ListLimits::default(),
         hll_sparse_max_bytes: 3000,
+        stream: keyspace::stream::StreamLimits::default(),
         max_bulk: 512 << 20,
         policy: Policy::NoEviction,
     }

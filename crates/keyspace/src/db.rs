@@ -17,7 +17,7 @@ use crate::string::StrRef;
 use crate::table::{At, Place};
 use crate::value::{Value, ValueMut, ValueRef};
 use crate::waiters::{WatchFlag, Waiter};
-use crate::{Hash, Set, ZSet};
+use crate::{Hash, Set, Stream, ZSet};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -218,6 +218,10 @@ impl<'a> DbView<'a> {
             self.locks.counters.add_expiring(db_index, -1);
         }
         self.locks.counters.add_keys(db_index, -1);
+        if entry.kind() == Kind::Stream {
+            // XREADGROUP is told that its group is gone.
+            self.signal_ready(key);
+        }
         Some(entry)
     }
 
@@ -377,6 +381,18 @@ impl<'a> DbView<'a> {
         }
     }
 
+    /// The stream at a key, for a reading command.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn read_stream(&mut self, key: &[u8]) -> Result<Option<&Stream>, WrongType> {
+        match self.read(key) {
+            None => Ok(None),
+            Some(ValueRef::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
     // ---- changing in place ---------------------------------------------------------------------------------------
 
     /// The value of a key, to change in place; notes the access, counts nothing.
@@ -455,6 +471,29 @@ impl<'a> DbView<'a> {
         Some(entry.value_mut())
     }
 
+    /// The stream at a key, to change.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn write_stream(&mut self, key: &[u8]) -> Result<Option<&mut Stream>, WrongType> {
+        match self.write(key) {
+            None => Ok(None),
+            Some(ValueMut::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The stream at a key, made empty when missing.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn upsert_stream(&mut self, key: &[u8]) -> Result<&mut Stream, WrongType> {
+        if !self.exists(key) {
+            self.insert(key, Value::Stream(Stream::new()), None);
+        }
+        self.write_stream(key)?.ok_or(WrongType)
+    }
+
     /// The list at a key, made empty when missing. An empty one must be filled or removed before the command ends.
     ///
     /// # Errors
@@ -508,7 +547,7 @@ impl<'a> DbView<'a> {
     }
 
     fn insert_value(&mut self, key: &[u8], value: Value, expire_at_ms: Option<i64>, is_new: bool) {
-        let may_wake = matches!(value, Value::List(_) | Value::ZSet(_));
+        let may_wake = matches!(value, Value::List(_) | Value::ZSet(_) | Value::Stream(_));
         self.insert_entry(key, Entry::new(key, value, expire_at_ms), is_new);
         if may_wake {
             self.signal_ready(key);

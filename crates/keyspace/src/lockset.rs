@@ -233,7 +233,20 @@ impl LockSet {
         gone
     }
 
-    /// Swaps two databases in a held slot; tells watchers of both, and waiters whose keys appear by it.
+    /// Notes as ready the keys of streams that somebody waits for, before [`LockSet::empty_slot`]: readers of groups are
+    /// told that those are gone.
+    pub fn note_streams_gone(&self, slot: Slot, only: Option<DbIndex>, events: &mut Events) {
+        let data = self.slot(slot);
+        let Some(extras) = &data.extras else { return };
+        for (db, key) in extras.waited_keys().filter(|(db, _)| only.is_none_or(|only| only == *db)) {
+            let entry = data.db(db).and_then(|part| part.table.find(hash_key(key), key));
+            if entry.is_some_and(|entry| entry.kind() == crate::entry::Kind::Stream) {
+                events.ready.push((db, key.to_vec()));
+            }
+        }
+    }
+
+    /// Swaps two databases in a held slot; tells watchers of both, and waiters whose keys come or go by it.
     pub fn swap_slot_dbs(&mut self, slot: Slot, first: DbIndex, second: DbIndex, now_ms: i64, events: &mut Events) {
         let counters = self.counters.clone();
         let data = self.slot_mut(slot);
@@ -257,7 +270,8 @@ impl LockSet {
         data.touch_watchers_in(second, now_ms);
         let Some(extras) = &data.extras else { return };
         for (db, key) in extras.waited_keys() {
-            if (db == first || db == second) && data.db(db).is_some_and(|part| part.table.find(hash_key(key), key).is_some()) {
+            let has = |db: DbIndex| data.db(db).is_some_and(|part| part.table.find(hash_key(key), key).is_some());
+            if (db == first || db == second) && (has(first) || has(second)) {
                 events.ready.push((db, key.to_vec()));
             }
         }

@@ -17,6 +17,7 @@ impl Entry {
             ValueRef::Set(set) => set.memory_bytes(samples),
             ValueRef::ZSet(zset) => zset.memory_bytes(),
             ValueRef::Hash(hash) => hash.memory_bytes(samples),
+            ValueRef::Stream(stream) => stream.memory_bytes(),
         };
         CELL_BYTES + self.block_bytes() + value
     }
@@ -31,6 +32,7 @@ impl Entry {
             (_, ValueRef::Set(set)) => set.encoding().name(),
             (_, ValueRef::ZSet(zset)) => zset.encoding(),
             (_, ValueRef::Hash(hash)) => hash.encoding().name(),
+            (_, ValueRef::Stream(_)) => "stream",
         }
     }
 
@@ -45,6 +47,7 @@ impl Entry {
             ValueRef::Set(set) => Value::Set(set.clone()),
             ValueRef::ZSet(zset) => Value::ZSet(zset.clone()),
             ValueRef::Hash(hash) => Value::Hash(hash.clone()),
+            ValueRef::Stream(stream) => Value::Stream(stream.clone()),
         }
     }
 }

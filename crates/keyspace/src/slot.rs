@@ -352,6 +352,20 @@ mod tests {
     }
 
     #[test]
+    fn a_brace_is_seen_wherever_it_stands() {
+        for len in 0..40 {
+            // The bytes beside it in the table of characters, and those with a high bit, must not be taken for it.
+            let plain: Vec<u8> = (0..len).map(|at: usize| [b'z', b'|', 0xFB, 0x7A, 0][at % 5]).collect();
+            assert!(!has_brace(&plain));
+            for at in 0..len {
+                let mut key = plain.clone();
+                key[at] = b'{';
+                assert!(has_brace(&key), "length {len}, byte {at}");
+            }
+        }
+    }
+
+    #[test]
     fn crc16_by_eights_equals_crc16_by_bytes() {
         let bytes: Vec<u8> = (0..64_u8).map(|i| i.wrapping_mul(37) ^ 0x5A).collect();
         for len in 0..bytes.len() {

@@ -27,6 +27,7 @@ Usage: oxidis TOOL [ARGUMENTS]
 
   server      the in-memory store         oxidis server [config-file] [--directive value …]
   benchmark   the load generator          oxidis benchmark -t set,get -n 100000 -P 16
+  doctor      can this machine do it?     oxidis doctor --clients 120000
   cli         the client                  oxidis cli -p 6379 INFO server
 
   oxidis TOOL --help     what a tool can do
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         "server" => server::run(&called, &rest),
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
+        "doctor" => doctor::run(&called, &rest),
         "--version" | "-v" | "version" => {
             println!("oxidis {}", env!("CARGO_PKG_VERSION"));
             0

@@ -25,7 +25,9 @@ fn first_come_first_served_whatever_they_run() {
     let mut admin = server.client();
     let mut waiters = Vec::new();
     for (index, command) in
-        ["BLPOP k 0", "BRPOP none k 0", "BLMOVE k d1 LEFT LEFT 0", "BLMPOP 0 1 k LEFT", "BRPOPLPUSH k d2 0"].iter().enumerate()
+        ["BLPOP k 0", "BRPOP none k 0", "BLMOVE k d1 LEFT LEFT 0", "BLMPOP 0 1 k LEFT", "BRPOPLPUSH k d2 0"]
+            .iter()
+            .enumerate()
     {
         waiters.push(blocked(&server, command));
         wait_blocked(&mut admin, index + 1);
@@ -65,7 +67,10 @@ fn timeouts_end_waits_with_the_right_null() {
         "BLPOP a -1; BLPOP a x; SET s 1; BLPOP s 1; BLPOP a 1e300",
         "-ERR timeout is negative; -ERR timeout is not a float or out of range; +OK; -WRONGTYPE Operation against a key holding the wrong kind of value; -ERR timeout is out of range",
     );
-    client.check("MULTI; BLPOP a 0; BZPOPMAX a 0; BLMOVE a b LEFT LEFT 0; EXEC", "+OK; +QUEUED; +QUEUED; +QUEUED; [*nil *nil nil]");
+    client.check(
+        "MULTI; BLPOP a 0; BZPOPMAX a 0; BLMOVE a b LEFT LEFT 0; EXEC",
+        "+OK; +QUEUED; +QUEUED; +QUEUED; [*nil *nil nil]",
+    );
 }
 
 #[test]
@@ -83,7 +88,16 @@ fn a_client_that_dies_takes_nothing_with_it() {
     // Killed and unblocked ones leave no trace either.
     let mut killed = blocked(&server, "BLPOP k 0");
     wait_blocked(&mut admin, 1);
-    let id = admin.run("CLIENT LIST").text().lines().find(|line| line.contains("flags=b")).unwrap().split(['=', ' ']).nth(1).unwrap().to_owned();
+    let id = admin
+        .run("CLIENT LIST")
+        .text()
+        .lines()
+        .find(|line| line.contains("flags=b"))
+        .unwrap()
+        .split(['=', ' '])
+        .nth(1)
+        .unwrap()
+        .to_owned();
     admin.check(&format!("CLIENT KILL ID {id}"), ":1");
     assert!(killed.closes_within(Duration::from_secs(2)));
     wait_blocked(&mut admin, 0);
@@ -102,7 +116,8 @@ fn chains_of_moves() {
     let server = server();
     let mut admin = server.client();
     const LINKS: usize = 12;
-    let mut waiters: Vec<Client> = (0..LINKS).map(|link| blocked(&server, &format!("BLMOVE c{link} c{} LEFT RIGHT 0", link + 1))).collect();
+    let mut waiters: Vec<Client> =
+        (0..LINKS).map(|link| blocked(&server, &format!("BLMOVE c{link} c{} LEFT RIGHT 0", link + 1))).collect();
     wait_blocked(&mut admin, LINKS);
     admin.check("RPUSH c0 token", ":1");
     for client in &mut waiters {
@@ -128,7 +143,10 @@ fn waits_end_after_the_transaction_and_only_for_the_right_type() {
     assert_eq!(client.read().unwrap().to_string(), "[k b]");
     let mut client = blocked(&server, "BLPOP k 0");
     wait_blocked(&mut admin, 1);
-    admin.check("ZADD k 1 m; DEL k; SADD other x; RENAME other k; DEL k; SET k v; DEL k", ":1; :1; :1; +OK; :1; +OK; :1");
+    admin.check(
+        "ZADD k 1 m; DEL k; SADD other x; RENAME other k; DEL k; SET k v; DEL k",
+        ":1; :1; :1; +OK; :1; +OK; :1",
+    );
     wait_blocked(&mut admin, 1);
     admin.check("RPUSH elsewhere v; RENAME elsewhere k", ":1; +OK");
     assert_eq!(client.read().unwrap().to_string(), "[k v]");

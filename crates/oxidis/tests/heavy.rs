@@ -79,6 +79,20 @@ fn a_reply_of_a_million_elements() {
 }
 
 #[test]
+fn many_arguments_take_few_reads() {
+    let server = server(&[]);
+    let mut client = server.client();
+    let mut admin = server.client();
+    let mut command = vec!["RPUSH".to_owned(), "list".to_owned()];
+    command.extend((0..100_000).map(|index| index.to_string()));
+    let before = info_number(&mut admin, "total_reads_processed");
+    client.call(&command).unwrap();
+    let reads = info_number(&mut admin, "total_reads_processed") - before;
+    assert!(reads < 1_000, "{reads} reads for about a megabyte");
+    admin.check("LLEN list; LINDEX list -1", ":100000; 99999");
+}
+
+#[test]
 fn a_hundred_thousand_commands_in_one_write() {
     let server = server(&[]);
     let mut writer = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
@@ -221,7 +235,9 @@ fn what_was_sent_before_the_close_is_run() {
     admin.call(&command).unwrap();
     for round in 0..20 {
         let mut client = server.client();
-        client.send_raw(format!("SORT big ALPHA LIMIT 0 1\r\nSET after:{round} 1\r\nINCR after:{round}\r\n").as_bytes()).unwrap();
+        client
+            .send_raw(format!("SORT big ALPHA LIMIT 0 1\r\nSET after:{round} 1\r\nINCR after:{round}\r\n").as_bytes())
+            .unwrap();
         client.finish_sending().unwrap();
         let (said, closed) = client.read_to_end(Duration::from_secs(10));
         assert!(closed);

@@ -53,14 +53,16 @@ fn scan_finds_what_stays_while_the_rest_comes_and_goes() {
                 while !done.load(Ordering::Relaxed) {
                     fill(&mut client, &format!("goes:{writer}"), 20_000, "v");
                     for first in (0..20_000).step_by(500) {
-                        let names: Vec<String> = (first..first + 500).map(|index| format!("goes:{writer}:{index}")).collect();
+                        let names: Vec<String> =
+                            (first..first + 500).map(|index| format!("goes:{writer}:{index}")).collect();
                         client.run(&format!("UNLINK {}", names.join(" ")));
                     }
                 }
             });
         }
         for options in ["COUNT 10 MATCH stays:*", "COUNT 1000", "COUNT 137 TYPE string", "COUNT 5000 MATCH s*"] {
-            let found: HashSet<String> = scan(&mut client, options).into_iter().filter(|key| key.starts_with("stays")).collect();
+            let found: HashSet<String> =
+                scan(&mut client, options).into_iter().filter(|key| key.starts_with("stays")).collect();
             assert_eq!(found.len(), 5_000, "SCAN {options} missed keys");
         }
         done.store(true, Ordering::Relaxed);
@@ -75,7 +77,8 @@ fn scan_finds_what_stays_while_the_rest_comes_and_goes() {
 fn keys_end_by_themselves() {
     let server = server();
     let mut client = server.client();
-    let commands: Vec<_> = (0..20_000).map(|index| text::words(&format!("SET k:{index} v PX {}", 50 + index % 400))).collect();
+    let commands: Vec<_> =
+        (0..20_000).map(|index| text::words(&format!("SET k:{index} v PX {}", 50 + index % 400))).collect();
     for batch in commands.chunks(1_000) {
         client.pipeline(batch).unwrap();
     }
@@ -99,9 +102,17 @@ fn keys_end_by_themselves() {
 fn all_eight_policies_keep_to_the_limit() {
     const LIMIT: u64 = 24 << 20;
     for policy in [
-        "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+        "noeviction",
+        "allkeys-lru",
+        "allkeys-lfu",
+        "allkeys-random",
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
     ] {
-        let server = Server::oxidis(&["--io-threads", "4", "--maxmemory", &LIMIT.to_string(), "--maxmemory-policy", policy]);
+        let server =
+            Server::oxidis(&["--io-threads", "4", "--maxmemory", &LIMIT.to_string(), "--maxmemory-policy", policy]);
         let volatile = policy.starts_with("volatile");
         let refused: usize = thread::scope(|scope| {
             let writers: Vec<_> = (0..4)
@@ -151,7 +162,16 @@ fn all_eight_policies_keep_to_the_limit() {
 
 #[test]
 fn hot_keys_outlive_cold_ones() {
-    let server = Server::oxidis(&["--io-threads", "2", "--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"]);
+    let server = Server::oxidis(&[
+        "--io-threads",
+        "2",
+        "--maxmemory",
+        "24mb",
+        "--maxmemory-policy",
+        "allkeys-lru",
+        "--maxmemory-samples",
+        "10",
+    ]);
     let mut client = server.client();
     let value = "v".repeat(1_000);
     fill(&mut client, "cold", 8_000, &value);
@@ -161,7 +181,9 @@ fn hot_keys_outlive_cold_ones() {
         client.run(&format!("GET hot:{index}"));
     }
     fill(&mut client, "new", 16_000, &value);
-    let mut left = |prefix: &str, count: usize| (0..count).filter(|index| client.run(&format!("EXISTS {prefix}:{index}")).integer() == Some(1)).count();
+    let mut left = |prefix: &str, count: usize| {
+        (0..count).filter(|index| client.run(&format!("EXISTS {prefix}:{index}")).integer() == Some(1)).count()
+    };
     let (hot, cold) = (left("hot", 2_000), left("cold", 8_000));
     assert!(hot * 100 / 2_000 > cold * 100 / 8_000, "{hot} of 2000 hot keys and {cold} of 8000 cold ones are left");
 }
@@ -179,7 +201,8 @@ fn flushes_and_swaps_while_others_write() {
                 let mut slowest = Duration::ZERO;
                 while !done.load(Ordering::Relaxed) {
                     let (replies, took) = timed(|| {
-                        let commands: Vec<_> = (0..50).map(|index| text::words(&format!("LPUSH l:{index} x"))).collect();
+                        let commands: Vec<_> =
+                            (0..50).map(|index| text::words(&format!("LPUSH l:{index} x"))).collect();
                         client.pipeline(&commands).unwrap()
                     });
                     assert!(replies.iter().all(|reply| reply.integer().is_some_and(|length| length >= 1)));
@@ -204,7 +227,10 @@ fn flushes_and_swaps_while_others_write() {
         done.store(true, Ordering::Relaxed);
     });
     let mut client = server.client();
-    client.check("FLUSHALL; DBSIZE; SET a 0; SELECT 1; DBSIZE; SET a 1; SWAPDB 0 1; GET a; SELECT 0; GET a", "+OK; :0; +OK; +OK; :0; +OK; +OK; 0; +OK; 1");
+    client.check(
+        "FLUSHALL; DBSIZE; SET a 0; SELECT 1; DBSIZE; SET a 1; SWAPDB 0 1; GET a; SELECT 0; GET a",
+        "+OK; :0; +OK; +OK; :0; +OK; +OK; 0; +OK; 1",
+    );
     let info = client.run("INFO keyspace").text();
     assert!(info.contains("db0:keys=1,expires=0") && info.contains("db1:keys=1,expires=0"), "{info}");
 }

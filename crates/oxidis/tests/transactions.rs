@@ -35,9 +35,18 @@ fn queues_run_whole_or_not_at_all() {
         "+OK; -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command; -ERR EXEC without MULTI",
     );
     client.check("MULTI; WATCH a; EXEC", "+OK; -ERR WATCH inside MULTI is not allowed; []");
-    client.check("MULTI; SELECT 5; SET in5 1; EXEC; GET in5; SELECT 0; GET in5", "+OK; +QUEUED; +QUEUED; [+OK +OK]; 1; +OK; nil");
-    client.check("MULTI; FLUSHALL; SET k v; DBSIZE; KEYS *; EXEC", "+OK; +QUEUED; +QUEUED; +QUEUED; +QUEUED; [+OK +OK :1 [k]]");
-    client.check("MULTI; SORT none BY w_* GET o_*; SCAN 0; RANDOMKEY; EXEC", "+OK; +QUEUED; +QUEUED; +QUEUED; [[] [0 [k]] k]");
+    client.check(
+        "MULTI; SELECT 5; SET in5 1; EXEC; GET in5; SELECT 0; GET in5",
+        "+OK; +QUEUED; +QUEUED; [+OK +OK]; 1; +OK; nil",
+    );
+    client.check(
+        "MULTI; FLUSHALL; SET k v; DBSIZE; KEYS *; EXEC",
+        "+OK; +QUEUED; +QUEUED; +QUEUED; +QUEUED; [+OK +OK :1 [k]]",
+    );
+    client.check(
+        "MULTI; SORT none BY w_* GET o_*; SCAN 0; RANDOMKEY; EXEC",
+        "+OK; +QUEUED; +QUEUED; +QUEUED; [[] [0 [k]] k]",
+    );
     client.check("MULTI; CONFIG SET maxmemory 0; CLIENT ID; EXEC", "+OK; +QUEUED; +QUEUED; [+OK :...");
 }
 
@@ -89,7 +98,8 @@ fn a_watched_key_that_changes_ends_it() {
     other.run("SET k 3");
     client.check("MULTI; PING; EXEC", "+OK; +QUEUED; [+PONG]");
     client.check("WATCH k; SET k own; MULTI; PING; EXEC", "+OK; +OK; +OK; +QUEUED; *nil");
-    client.check("SELECT 1; WATCH k; SELECT 0; SET k x; MULTI; PING; EXEC", "+OK; +OK; +OK; +OK; +OK; +QUEUED; [+PONG]");
+    client
+        .check("SELECT 1; WATCH k; SELECT 0; SET k x; MULTI; PING; EXEC", "+OK; +OK; +OK; +OK; +OK; +QUEUED; [+PONG]");
 }
 
 #[test]
@@ -104,7 +114,8 @@ fn transactions_over_many_slots_are_one_step() {
                     // Some with the whole keyspace held, some with the slots alone.
                     let more = if round % 50 == 7 { "; DBSIZE" } else { "" };
                     let amount = round % 7 + writer;
-                    let text = format!("MULTI; INCRBY x {amount}; DECRBY y {amount}; INCRBY z 1; DECRBY w 1{more}; EXEC");
+                    let text =
+                        format!("MULTI; INCRBY x {amount}; DECRBY y {amount}; INCRBY z 1; DECRBY w 1{more}; EXEC");
                     for command in testkit::text::split(&text) {
                         assert!(!client.run(command).is_error());
                     }

@@ -92,8 +92,10 @@ impl<H: Header> Block<H> {
             self.reallocate(old_len, new_len);
         }
         let start = self.start.as_ptr();
-        // SAFETY: both ranges end at or before max(old_len, new_len), which the block holds now.
-        unsafe { ptr::copy(start.add(tail), start.add(at + added), old_len - tail) };
+        if added != removed {
+            // SAFETY: both ranges end at or before max(old_len, new_len), which the block holds now.
+            unsafe { ptr::copy(start.add(tail), start.add(at + added), old_len - tail) };
+        }
         let mut to = at;
         for piece in pieces {
             // SAFETY: the gap at..at+added lies inside the block; a borrowed piece cannot alias memory that self

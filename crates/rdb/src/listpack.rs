@@ -29,6 +29,7 @@ use resp::num;
 
 use crate::block::{Block, Header};
 
+mod batch;
 mod decode;
 mod elem;
 mod iter;
@@ -36,6 +37,7 @@ mod random;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Batch;
 pub use elem::Elem;
 pub use iter::{Iter, Pairs, Positions};
 

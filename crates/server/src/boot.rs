@@ -90,6 +90,9 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log!(Level::Warning, "Cannot set oom_score_adj: the kernel may choose this process first when memory runs out");
     }
     system::warn_about_backlog(&config);
+    if config.maxclients >= MANY_CLIENTS {
+        log_doctor(&config);
+    }
     system::warn_about_maxmemory(&config);
     if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
@@ -194,6 +197,14 @@ fn open_tcp(address: std::net::SocketAddr, config: &Config, is_checked: bool) ->
         drop(Listener::tcp(address, backlog(config), false)?);
     }
     Listener::tcp(address, backlog(config), true)
+}
+
+/// What about the machine stands in the way of so many clients, a line each; `oxidis doctor` tells more.
+fn log_doctor(config: &Config) {
+    for (verdict, sentence) in doctor::brief(u64::from(config.maxclients)) {
+        let level = if verdict == doctor::Verdict::Stops { Level::Warning } else { Level::Notice };
+        log!(level, "{} clients: {sentence}", config.maxclients);
+    }
 }
 
 /// Clients that may wait to be accepted. Where very many are expected they also come at once, and one that finds no room

@@ -397,7 +397,7 @@ impl Service for Worker {
     fn turn(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>) -> Option<Duration> {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         self.stats.turns.add(1);
-        let next_cron = self.run_cron(conns, cx.now());
+        let next_cron = self.run_cron(conns, cx.now(), cx.stats().read_bytes);
         let next_timer = self.fire_timers(conns, cx.now());
         if let Some(chore) = self.chores.pop_front() {
             chore(self, conns);

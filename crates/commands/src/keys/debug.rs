@@ -70,7 +70,7 @@ pub fn listpack(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<String, CmdError> {
         ValueRef::Set(set) => set.as_listpack(),
         ValueRef::ZSet(zset) => zset.as_listpack(),
         ValueRef::Hash(hash) => hash.as_listpack(),
-        ValueRef::Str(_) => None,
+        ValueRef::Str(_) | ValueRef::Stream(_) => None,
     };
     let listpack = listpack.ok_or(CmdError::new("ERR Not a listpack encoded object."))?;
     let mut text = format!("{{total bytes {}}} {{num entries {}}}\n", listpack.bytes_len(), listpack.len());

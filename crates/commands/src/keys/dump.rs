@@ -25,6 +25,7 @@ pub(super) fn copied_elements(ctx: &Ctx<'_>, key: &[u8]) -> usize {
         Some(ValueRef::Set(set)) => set.len(),
         Some(ValueRef::ZSet(zset)) => zset.len(),
         Some(ValueRef::Hash(hash)) => hash.len(),
+        Some(ValueRef::Stream(stream)) => stream.free_effort().max(stream.memory_bytes() / BYTES_PER_ELEMENT),
     }
 }
 

@@ -48,8 +48,6 @@ pub enum Work {
     Acl,
     /// Lua scripts and functions.
     Scripting,
-    /// The stream type.
-    Streams,
     /// Invalidation messages for client-side caches.
     ClientTracking,
 }
@@ -65,7 +63,6 @@ impl Work {
             Work::Tls => "TLS",
             Work::Acl => "ACL",
             Work::Scripting => "scripting",
-            Work::Streams => "streams",
             Work::ClientTracking => "client tracking",
         }
     }

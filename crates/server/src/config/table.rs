@@ -314,9 +314,9 @@ directives! {
     "hll-sparse-max-bytes" => hll_sparse_max_bytes: usize = 3000,
         memory(0, LONG_MAX), MUTABLE, Acts, "The largest sparse HyperLogLog, in bytes.";
     "stream-node-max-bytes" => stream_node_max_bytes: usize = 4096,
-        memory(0, LONG_MAX), MUTABLE, Later(Work::Streams), "The largest node of a stream, in bytes.";
+        memory(0, LONG_MAX), MUTABLE, Acts, "The largest node of a stream, in bytes.";
     "stream-node-max-entries" => stream_node_max_entries: i64 = 100,
-        int(0, LLONG_MAX), MUTABLE, Later(Work::Streams), "The most entries in a node of a stream.";
+        int(0, LLONG_MAX), MUTABLE, Acts, "The most entries in a node of a stream.";
     // Observation.
     "slowlog-log-slower-than" => slowlog_log_slower_than: i64 = 10_000,
         int(-1, LLONG_MAX), MUTABLE, Acts, "Microseconds from which a command is remembered as slow; -1 is never.";

@@ -27,7 +27,12 @@ impl Worker {
         #[allow(clippy::cast_possible_truncation)]
         let command = id.index() as u16;
         let resp3 = session.proto == Proto::Resp3;
-        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, args.to_owned_args(), session.db, resp3);
+        let mut kept = args.to_owned_args();
+        if !block.replaced.is_empty() {
+            let replaced = |index: usize| block.replaced.iter().find(|(other, _)| *other == index).map(|(_, argument)| argument.as_slice());
+            kept = args.iter().enumerate().map(|(index, argument)| replaced(index).unwrap_or(argument)).collect();
+        }
+        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
         let keys: Vec<Vec<u8>> = block.keys.clone().filter_map(|index| args.get(index)).map(<[u8]>::to_vec).collect();
         self.with_ctx(session, false, |ctx| {
             for (index, key) in keys.iter().enumerate() {
@@ -100,12 +105,11 @@ impl Worker {
         for waiter in waiters {
             let spec = self.routes[waiter.command as usize].spec;
             let mut view = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock);
-            // Left to wait as soon as the key is gone again.
-            if !view.exists(key) {
-                break;
-            }
-            // Redis: a key of another type than the one waited for wakes nobody.
-            if !view.get(key).is_some_and(|value| is_waited_for(spec.id, value)) {
+            // Redis: a key that is gone again, or of another type than the one waited for, wakes nobody but those who are
+            // to be told that their group is gone.
+            let wakes = spec.id == CommandId::Xreadgroup
+                || (view.exists(key) && view.get(key).is_some_and(|value| is_waited_for(spec.id, value)));
+            if !wakes {
                 continue;
             }
             if let Ok(slots) = super::single::slots_of(self, spec, waiter.args.as_args()) {
@@ -257,6 +261,7 @@ fn is_waited_for(id: CommandId, value: ValueRef<'_>) -> bool {
     match id {
         C::Blpop | C::Brpop | C::Blmove | C::Brpoplpush | C::Blmpop => matches!(value, ValueRef::List(_)),
         C::Bzpopmin | C::Bzpopmax | C::Bzmpop => matches!(value, ValueRef::ZSet(_)),
+        C::Xread | C::Xreadgroup => matches!(value, ValueRef::Stream(_)),
         _ => true,
     }
 }

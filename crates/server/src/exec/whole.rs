@@ -287,6 +287,7 @@ fn empty(worker: &mut Worker, only: Option<DbIndex>) {
     let mut garbage: Vec<Db> = Vec::new();
     let mut gone = 0_u64;
     for slot in worker.shared.keyspace.slots() {
+        worker.locks.note_streams_gone(slot, only, &mut worker.events);
         gone += worker.locks.empty_slot(slot, only, worker.now_ms, &mut garbage);
     }
     worker.events.dirty += gone.max(1);

@@ -60,7 +60,9 @@ pub const DIFFERENCES: &[Difference] = &[
             (is(args, 0, "ZRANK") || is(args, 0, "ZREVRANK"))
                 && args.len() == 4
                 && old.text().starts_with("ERR wrong number of arguments")
-                && (new.text() == "ERR syntax error" || is(args, 3, "WITHSCORE"))
+                && (new.text() == "ERR syntax error"
+                    || new.text().starts_with("ERR Can't execute")
+                    || is(args, 3, "WITHSCORE"))
         },
     },
     Difference {
