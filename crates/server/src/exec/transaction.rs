@@ -163,9 +163,10 @@ fn is_long(worker: &mut Worker, session: &Session, queued: &[(CommandId, OwnedAr
         if worker.routes[command.index()].handler.is_none() {
             return false;
         }
-        // Without slots the arguments are too broken to tell the keys, so none may be looked at.
-        let has_keys = single::slots_of(worker, table::spec(*command), args).is_ok_and(|slots| !slots.is_empty());
-        cost = cost.saturating_add(if has_keys { worker.cost_of(session, *command, args) } else { 1 });
+        // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
+        let spec = table::spec(*command);
+        let may_ask = !spec.has_keys() || single::slots_of(worker, spec, args).is_ok_and(|slots| !slots.is_empty());
+        cost = cost.saturating_add(if may_ask { worker.cost_of(session, *command, args) } else { 1 });
     }
     cost > INLINE_BUDGET
 }
