@@ -98,13 +98,11 @@ pub const DIFFERENCES: &[Difference] = &[
 ];
 
 /// Ways in which Oxidis answers otherwise than any Redis, on purpose.
-pub const DELIBERATE: &[Difference] = &[
-    Difference {
-        name: "help-texts",
-        reason: "the explanations in HELP are in our own words",
-        applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
-    },
-];
+pub const DELIBERATE: &[Difference] = &[Difference {
+    name: "help-texts",
+    reason: "the explanations in HELP are in our own words",
+    applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
+}];
 
 fn is(args: &[Vec<u8>], index: usize, word: &str) -> bool {
     args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
