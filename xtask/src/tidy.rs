@@ -47,7 +47,7 @@ const UNSAFE_MODULES: &[(&str, &str)] = &[
     ("crates/testkit/src/process.rs", "kill and sched_setaffinity"),
 ];
 /// Shipped crates that have unsafe code; all others say `#![forbid(unsafe_code)]`.
-const UNSAFE_CRATES: &[&str] = &["keyspace", "rdb", "server"];
+const UNSAFE_CRATES: &[&str] = &["benchmark", "keyspace", "rdb", "server"];
 /// Lines within unsafe blocks: this many, or this share of all lines, whichever is more.
 const UNSAFE_LINES_MAX: usize = 300;
 const UNSAFE_PER_MILLE_MAX: usize = 5;
@@ -198,7 +198,9 @@ fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
                 problems.push(format!("{path}:{}: {word}", index + 1));
             }
         }
-        if line.chars().count() > 160 && !line.contains("\"") {
+        // A fact of a test is one line of text, however long the reply.
+        let is_fact = path.ends_with("/tests.rs") || line.contains('"');
+        if line.chars().count() > 160 && !is_fact {
             problems.push(format!("{path}:{}: a line of {} characters", index + 1, line.chars().count()));
         }
     }
