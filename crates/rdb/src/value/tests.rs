@@ -44,6 +44,14 @@ fn drain(decoded: Decoded<'_, '_>) -> Result<Vec<Bytes>, DecodeError> {
             }
             all
         }
+        Decoded::Stream(mut stream) => {
+            // The blocks; what follows is numbers and names that the keyspace reads one by one.
+            let mut all = vec![];
+            for _ in 0..stream.number()? {
+                all.extend(elements(&stream.block()?.1));
+            }
+            all
+        }
         Decoded::SetIntset(intset) => intset.iter().map(|value| value.to_string().into_bytes()).collect(),
         Decoded::SetListpack(listpack) | Decoded::ZsetListpack(listpack) | Decoded::HashListpack(listpack) => {
             elements(&listpack)
