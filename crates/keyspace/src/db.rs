@@ -608,6 +608,9 @@ impl<'a> DbView<'a> {
         entry.set_access(access);
         let old = place.replace(entry);
         self.count_expiry(key, old_expiry.is_some(), expiry);
+        if old.kind() == Kind::Stream {
+            self.signal_ready(key);
+        }
         self.discard(old);
     }
 
