@@ -14,6 +14,7 @@
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
+#![deny(unsafe_code)]
 
 mod assertions;
 mod cluster;
@@ -36,6 +37,7 @@ mod results;
 mod run;
 mod search;
 mod suite;
+#[allow(unsafe_code)]
 mod sys;
 mod template;
 mod uri;

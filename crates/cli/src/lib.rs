@@ -1,10 +1,11 @@
 //! Command-line client: redis-cli's options and formats.
 //!
-//! Knows the wire and the command table; nothing of a server's inside. Start reading at [`run`]; then [`session`] for
-//! the way of a command, [`format`] for what a reply looks like, [`interactive`] for the prompt and [`modes`] for
+//! Knows the wire and the command table; nothing of a server's inside. Start reading at [`run`]; then `session` for
+//! the way of a command, `format` for what a reply looks like, `interactive` for the prompt and `modes` for
 //! everything that an option starts instead of a command.
 //!
-//! Invariants: only [`output`] writes to standard output and error, apart from the line editor; nothing ends the
+//! Invariants: only `output` writes to standard output and error, apart from the line editor and the questions of
+//! `terminal`; nothing ends the
 //! process but the return of [`run`].
 #![forbid(unsafe_code)]
 

@@ -11,10 +11,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::connection::Family;
-use crate::format::{Format, Style};
+use crate::format::{Decoder, Format, Style};
 use crate::output::{Exit, Outcome, complain, fail, print, text};
 use crate::{uri, usage};
 
+mod profile;
 #[cfg(test)]
 mod tests;
 
@@ -138,6 +139,8 @@ pub(crate) struct Options {
     pub(crate) yes: bool,
     /// `--readonly`: commands that write are refused here.
     pub(crate) readonly: bool,
+    /// `--red-prompt`: a server where mistakes hurt.
+    pub(crate) red_prompt: bool,
     /// `--pattern`.
     pub(crate) pattern: Option<Vec<u8>>,
     /// `--count`.
@@ -164,7 +167,8 @@ pub(crate) struct Options {
 impl Options {
     /// Reads the words behind the program's name.
     pub(crate) fn parse(arguments: &[OsString]) -> Outcome<Options> {
-        let mut parser = Parser::new(arguments);
+        let arguments = profile::expand(arguments)?;
+        let mut parser = Parser::new(&arguments);
         while let Some(word) = parser.words.get(parser.position).cloned() {
             if !parser.option(&word)? {
                 break;
@@ -215,6 +219,7 @@ impl Parser {
                     format: if terminal { Format::Standard } else { Format::Raw },
                     element_delimiter: b"\n".to_vec(),
                     reply_delimiter: b"\n".to_vec(),
+                    decoder: Default::default(),
                 },
                 show_pushes: terminal,
                 repeat: 1,
@@ -227,6 +232,7 @@ impl Parser {
                 legacy_connect: false,
                 yes: false,
                 readonly: false,
+                red_prompt: false,
                 pattern: None,
                 count: 10,
                 cursor: 0,
@@ -318,6 +324,7 @@ impl Parser {
             "--legacy-connect" => options.legacy_connect = true,
             "--yes" | "--cluster-yes" => options.yes = true,
             "--readonly" => options.readonly = true,
+            "--red-prompt" => options.red_prompt = true,
             "-2" => self.resp2 = true,
             "-3" => options.protocol = Protocol::Resp3,
             "-4" => options.server.family = Family::V4,
@@ -365,6 +372,12 @@ impl Parser {
             "-X" => self.stdin_argument(StdinArgument::Tag(value))?,
             "-d" => options.style.element_delimiter = value,
             "-D" => options.style.reply_delimiter = value,
+            "--decode" => match Decoder::named(&text(&value)) {
+                Some(decoder) => options.style.decoder = decoder,
+                None => {
+                    return fail(format_args!("Unknown decoder '{}': none, utf8, json, msgpack or hex", text(&value)));
+                }
+            },
             "--pattern" => options.pattern = Some(value),
             "--quoted-pattern" => match unquote(&value) {
                 Some(pattern) => options.pattern = Some(pattern),
@@ -472,7 +485,7 @@ impl Parser {
         }
         if self.tls {
             return fail(format_args!(
-                "TLS is not available in this version yet. Use a plain connection, or a tunnel such as stunnel."
+                "TLS is not available in this version yet: it follows. Until then use a plain connection or a tunnel."
             ));
         }
         if options.server.password.is_none() {

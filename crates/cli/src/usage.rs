@@ -39,6 +39,8 @@ Run a command
   --eval <file> [key ...] [, argument ...]
                        EVAL the script of a file. Mind the spaces at the comma.
   --readonly           Refuse commands that write.
+  --profile <name>     Options of that line of ~/.oxidis_profiles.
+  --red-prompt         A red prompt, for servers where mistakes hurt.
   --yes                No questions before dangerous commands.
 
 Show replies
@@ -49,6 +51,7 @@ Show replies
                        JSON; errors stand as error:"...".
   --json-strict, --ndjson
                        JSON for every parser; one line per element.
+  --decode <name>      Show strings as utf8, json, msgpack or hex (for eyes).
   --show-pushes <y|n>  Show messages that answer no command.
   --verbose            Say more: reply attributes, connection steps.
 

@@ -205,3 +205,53 @@ fn invalidations_are_shown_between_replies() {
     terminal.expect("-> invalidate: 'foo'");
     terminal.expect("PONG");
 }
+
+#[test]
+fn replies_go_to_programs_and_pagers() {
+    let server = Server::start(&[]);
+    server.redis(&["rpush", "list", "one", "two", "three"]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("lrange list 0 -1 | grep -c o\r");
+    terminal.expect("\r\n2\r\n");
+    terminal.expect("> ");
+    terminal.press("monitor | head -1\r");
+    terminal.expect("\r\nOK\r\n");
+    terminal.press("\x03");
+    terminal.expect("> ");
+    terminal.press(":set timing\r");
+    terminal.expect("> ");
+    terminal.press("llen list\r");
+    terminal.expect("(integer) 3");
+    terminal.expect(" ms; O(1)");
+    terminal.press("set doc '{\"a\":[1]}'\r");
+    terminal.expect("OK");
+    terminal.press(":decode json\r");
+    terminal.expect("> ");
+    terminal.press("get doc\r");
+    terminal.expect("{\r\n  \"a\": [\r\n    1\r\n  ]\r\n}");
+    terminal.press(":topology\r");
+    terminal.expect("role:master");
+    terminal.press(":slot foo\r");
+    terminal.expect("12182");
+}
+
+#[test]
+fn profiles_bring_their_options() {
+    let server = Server::start(&[]);
+    let profiles = server.folder.path().join("profiles");
+    std::fs::write(&profiles, format!("other -p 1\nprod -s {} --readonly --red-prompt\n", server.socket())).unwrap();
+    let mut terminal = Terminal::start(
+        &["--profile", "prod", "-n", "1"],
+        &[
+            ("OXIDIS_PROFILES", profiles.to_str().unwrap()),
+            ("REDISCLI_HISTFILE", "/dev/null"),
+            ("REDISCLI_RCFILE", "/dev/null"),
+        ],
+    );
+    terminal.expect("\x1b[1;31mredis ");
+    terminal.expect("[1]> ");
+    terminal.press("set a 1\r");
+    terminal.expect("Not sent");
+    terminal.press("get a\r");
+    terminal.expect("(nil)");
+}

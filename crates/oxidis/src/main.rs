@@ -1,15 +1,24 @@
 //! `oxidis`: argv to subcommand, nothing else.
 //!
 //! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary.
+#![forbid(unsafe_code)]
 
 use keyspace::memory::Counting;
+#[cfg(not(feature = "jemalloc"))]
+use std::alloc::System;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+#[cfg(feature = "jemalloc")]
 use tikv_jemallocator::Jemalloc;
 
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
+/// Sanitizers bring an allocator of their own, behind the system's calls.
+#[cfg(not(feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting(System);
 
 const USAGE: &str = "\
 oxidis: a Redis-compatible data layer in one binary

@@ -78,9 +78,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for user in users {
         log!(Level::Warning, "user {}: access lists follow with the ACL work; this user cannot log in", String::from_utf8_lossy(user.first().map_or(&[][..], |name| name)));
     }
-    for warning in config::DIRECTIVES.iter().filter(|directive| directive.is_changed(&config, &Config::default())).filter_map(config::Directive::inert_warning) {
-        log!(Level::Warning, "{warning}");
-    }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;
@@ -97,7 +94,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log_doctor(&config);
     }
     system::warn_about_maxmemory(&config);
-    if crate::process::usage::set_allocator_threads(config.jemalloc_bg_thread).is_err() {
+    if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
     if !config.save.is_empty() {
@@ -111,7 +108,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
         banner::log_initialized();
         banner::log_ready(&kinds);
-        supervise::announce_ready(supervisor.clone(), false);
+        supervise::announce_ready(supervisor, false);
     }) {
         Ok(()) => i32::try_from(shared.exit_code.load(Ordering::Relaxed)).unwrap_or(1),
         Err(error) => {

@@ -6,7 +6,6 @@
 
 use crate::process::now_ms;
 use crate::session::{Session, State};
-use crate::shared::Shared;
 use crate::worker::{Message, Worker};
 use keyspace::waiters::Waiter;
 use net::{ConnId, Conns, Peer};
@@ -213,6 +212,17 @@ impl Worker {
         }
     }
 
+    /// Closes connections, as many a turn as lines are written in one.
+    pub(crate) fn close_clients(&mut self, conns: &mut Conns<Worker>, mut victims: Vec<ConnId>) {
+        let rest = victims.len().saturating_sub(LINES_PER_TURN);
+        for conn in victims.split_off(rest) {
+            conns.close(conn, false);
+        }
+        if !victims.is_empty() {
+            self.chores.push_back(Box::new(move |worker, conns| worker.close_clients(conns, victims)));
+        }
+    }
+
     /// Writes the line of one of our clients.
     fn describe(&self, conns: &Conns<Worker>, conn: ConnId, text: &mut Vec<u8>) -> Option<ClientLine> {
         let session = conns.state(conn)?;
@@ -226,7 +236,7 @@ impl Worker {
             output: conns.pending_output(conn),
             held: conns.held_bytes(conn),
         };
-        write_line(text, &self.shared, session, local, &about, now_ms() / 1000, &self.config.unixsocket);
+        write_line(text, session, local, &about, now_ms() / 1000, &self.config.unixsocket);
         let waiter = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).map(|blocked| blocked.waiter.clone());
         Some(ClientLine { id: session.id.0, worker: self.index, conn, kind: kind_of(session), waiter, portion: 0, start: 0, end: 0 })
     }
@@ -259,7 +269,6 @@ fn write_address(text: &mut Vec<u8>, address: Option<SocketAddr>, unix_path: &[u
 
 fn write_line(
     text: &mut Vec<u8>,
-    shared: &Shared,
     session: &Session,
     local: Option<SocketAddr>,
     buffers: &Buffers,
@@ -283,7 +292,7 @@ fn write_line(
     let _ = write!(text, " fd={} name=", buffers.fd);
     text.extend_from_slice(extra.map_or(&[][..], |extra| &extra.name));
     let _ = write!(text, " age={} idle={} flags=", since(session.connected_s), since(session.last_active_s));
-    write_flags(text, shared, session);
+    write_flags(text, session);
     let _ = write!(text, " db={} sub={channels} psub={patterns} ssub={shard_channels} multi={queued}", session.db.0);
     let _ = write!(
         text,
@@ -301,7 +310,7 @@ fn write_line(
 }
 
 /// The letters of a session's state, in Redis' order.
-fn write_flags(text: &mut Vec<u8>, _shared: &Shared, session: &Session) {
+fn write_flags(text: &mut Vec<u8>, session: &Session) {
     let before = text.len();
     let is_dirty =
         session.extra.as_ref().and_then(|extra| extra.watch.as_ref()).is_some_and(|watch| watch.flag.load(Ordering::Relaxed));

@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Clients looked at in one sweep while their memory has a limit.
+const CLIENTS_PER_SWEEP: usize = 4000;
 /// Output that a client may have waiting before it has authenticated.
 const UNAUTHENTICATED_OUTPUT_BYTES: usize = 1024;
 
@@ -150,6 +152,45 @@ impl Worker {
         crate::log!(crate::process::log::Level::Verbose, "Protocol error ({error}) from client id={}", session.id.0);
     }
 
+    /// The most memory that all clients may take (`maxmemory-clients`), if there is a limit.
+    pub(crate) fn clients_limit(&self) -> Option<u64> {
+        let limit = match self.config.maxmemory_clients {
+            share if share < 0 => (self.config.maxmemory / 100).saturating_mul(share.unsigned_abs()),
+            bytes => bytes.unsigned_abs(),
+        };
+        (limit > 0).then_some(limit)
+    }
+
+    /// Closes clients of this worker, the largest first, until its share of what all have above the limit is gone.
+    fn evict_clients(&mut self, conns: &mut Conns<Worker>) {
+        let Some(limit) = self.clients_limit() else { return };
+        let total = self.shared.sum(|stats| stats.clients_memory.get());
+        let own = self.stats.clients_memory.get();
+        if total <= limit || own == 0 {
+            return;
+        }
+        let share = u128::from(total - limit) * u128::from(own) / u128::from(total);
+        let mut left = u64::try_from(share).unwrap_or(u64::MAX).max(1);
+        let mut sizes: Vec<(u64, ConnId)> = conns
+            .iter()
+            .filter(|(_, session)| !session.state.has(State::NO_EVICT))
+            .map(|(conn, session)| ((session.used_bytes() + conns.held_bytes(conn)) as u64, conn))
+            .collect();
+        sizes.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (bytes, conn) in sizes {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(bytes);
+            self.stats.clients_memory.set(self.stats.clients_memory.get().saturating_sub(bytes));
+            self.stats.evicted_clients.add(1);
+            if let Some(session) = conns.state(conn) {
+                crate::log!(crate::process::log::Level::Notice, "Evicting client: id={} tot-mem={bytes}", session.id.0);
+            }
+            conns.close(conn, false);
+        }
+    }
+
     /// Closes clients that are idle for `timeout` seconds or above a soft limit for too long, and those whose input
     /// passed the query buffer limit; a part of them at a time.
     pub(crate) fn sweep_clients(&mut self, conns: &mut Conns<Worker>) {
@@ -159,7 +200,8 @@ impl Worker {
         let mut over: Vec<(ConnId, usize)> = Vec::new();
         let now_s = self.now_s;
         let mut sweep = self.cron.sweep;
-        let next = conns.visit(sweep.place, self.cron.sweep_share(conns.len(), timeout > 0), |conn, session, kept| {
+        let share = if self.clients_limit().is_some() { CLIENTS_PER_SWEEP } else { self.cron.sweep_share(conns.len(), timeout > 0) };
+        let next = conns.visit(sweep.place, share, |conn, session, kept| {
             sweep.max_input = sweep.max_input.max(kept.input_bytes);
             sweep.max_output = sweep.max_output.max(kept.output_bytes);
             sweep.memory += kept.memory_bytes + session.used_bytes();
@@ -188,6 +230,7 @@ impl Worker {
                 self.stats.recent_max_output.set(sweep.max_output as u64);
                 self.stats.clients_memory.set(sweep.memory as u64);
                 self.cron.sweep = crate::cron::Sweep::default();
+                self.evict_clients(conns);
             }
         }
         for conn in idle {

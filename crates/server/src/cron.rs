@@ -14,6 +14,8 @@ const EXPIRE_ENTRIES: usize = 256;
 const EXPIRE_EVERY: Duration = Duration::from_millis(25);
 /// Time for one look at expiry with `active-expire-effort 1`.
 const EXPIRE_TIME: Duration = Duration::from_micros(1000);
+/// Milliseconds between two sweeps over the clients while their memory has a limit: what they may grow by unseen.
+const EVICT_EVERY_MS: u64 = 10;
 /// Time in which a sweep sees all clients of a worker when there is a `timeout`, so that it is at most so late.
 const SWEEP_TIME_MS: usize = 1000;
 /// The same without a timeout: 100,000 clients then cost next to nothing, and only soft limits of output wait for it.
@@ -80,9 +82,14 @@ impl Worker {
         }
         if now >= self.cron.next_sweep {
             let reads = self.stats.reads.get();
-            let is_quiet = reads == self.cron.reads && !may_expire && self.config.maxmemory == 0;
+            let has_limit = self.clients_limit().is_some();
+            let is_quiet = reads == self.cron.reads && !may_expire && !has_limit && self.config.maxmemory == 0;
             self.cron.reads = reads;
-            let every_ms = if is_quiet { QUIET_FACTOR * 1000 / hz } else { 1000 / hz };
+            let every_ms = match (has_limit, is_quiet) {
+                (true, _) => EVICT_EVERY_MS,
+                (false, true) => QUIET_FACTOR * 1000 / hz,
+                (false, false) => 1000 / hz,
+            };
             self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.sweep_clients(conns);
             self.survey_slots(self.cron.sweep_every_ms);
@@ -110,13 +117,14 @@ impl Worker {
     /// Visits slots for expired keys within a time budget. True: there was much to do, come back soon.
     fn expire_some(&mut self) -> bool {
         let effort = u32::try_from(self.config.active_expire_effort).unwrap_or(1).clamp(1, 10);
-        let until = Instant::now() + EXPIRE_TIME * effort;
         let slots = self.locks.keyspace().space().count();
         let stride = self.shared.workers();
         let mut visited = 0;
         let mut expired = 0;
-        let started = Instant::now();
         self.locks.enter();
+        // Waiting for a closed gate is not this work's time.
+        let started = Instant::now();
+        let until = started + EXPIRE_TIME * effort;
         while visited * stride < slots {
             let slot = Slot::new(self.cron.slot % slots);
             let mut stay = false;

@@ -27,6 +27,7 @@ pub fn of(config: &Config, shared: &Shared) -> Settings {
             max_listpack_size: config.list_max_listpack_size,
             packed_threshold: shared.quicklist_packed_threshold.load(Ordering::Relaxed),
         },
+        hll_sparse_max_bytes: config.hll_sparse_max_bytes,
         max_bulk: usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX),
         policy: policy(config.maxmemory_policy),
     }

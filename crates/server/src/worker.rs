@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// What another thread has a worker do.
+pub type Call = Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>) + Send>;
+
 /// Work handed to a worker from elsewhere.
 pub enum Message {
     /// A slot that a connection waited for became free (or it is worth another look).
@@ -41,7 +44,7 @@ pub enum Message {
     /// Bytes for one client (MONITOR).
     Write(ConnId, Arc<[u8]>),
     /// Something to do on this worker.
-    Call(Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>) + Send>),
+    Call(Call),
     /// End.
     Stop,
 }
@@ -60,6 +63,16 @@ pub struct Finished {
     pub events: Events,
     /// How long it took.
     pub ticks: u64,
+    /// The commands of the table that ran: one, or those of a transaction.
+    pub parts: Vec<Part>,
+}
+
+/// One command that ran away from its worker, for the counts.
+pub struct Part {
+    /// The command.
+    pub id: CommandId,
+    /// How long it took.
+    pub ticks: u64,
     /// Its error, if it answered one.
     pub failed: Option<CmdError>,
 }
@@ -75,8 +88,6 @@ pub enum Later {
     Retry(ConnId),
     /// Close a connection, its output flushed first if asked.
     Close(ConnId, bool),
-    /// Deliver a message.
-    Deliver(Delivery),
     /// Write bytes.
     Write(ConnId, Vec<u8>),
 }
@@ -103,6 +114,10 @@ pub struct Worker {
     /// Away while it is in use.
     pub(crate) batch: Option<Box<Batch>>,
     pub(crate) later: Vec<Later>,
+    /// The client whose command runs, if it may be a subscriber.
+    pub(crate) serving: Option<ConnId>,
+    /// What that client has published to itself.
+    to_itself: Vec<Delivery>,
     pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
     pub(crate) timers: Timers<ConnId>,
     pub(crate) monitors: Vec<ConnId>,
@@ -135,6 +150,8 @@ impl Worker {
             routes: exec::route::routes(),
             batch: None,
             later: Vec::new(),
+            serving: None,
+            to_itself: Vec::new(),
             ready: VecDeque::new(),
             timers: Timers::new(),
             monitors: Vec::new(),
@@ -208,26 +225,32 @@ impl Worker {
         self.stats.dirty.add(std::mem::take(&mut self.events.dirty));
     }
 
-    /// Publishes a message: own clients get it when the loop lends the connections, others by mailbox.
+    /// Publishes a message. Every worker gets its clients' part by mailbox, this one too, so that messages reach a client
+    /// in the order of their PUBLISH commands, wherever these run. The client being served gets its own after the reply.
     pub(crate) fn publish(&mut self, shard: bool, channel: &[u8], payload: &[u8]) -> usize {
         let shared = self.shared.clone();
-        let later = &mut self.later;
-        let me = self.index;
-        shared.pubsub.publish(shard, channel, payload, |worker, delivery| {
-            if worker == me { later.push(Later::Deliver(delivery)) } else { shared.post(worker, Message::Deliver(delivery)) }
+        let (me, serving) = (self.index, self.serving);
+        let to_itself = &mut self.to_itself;
+        shared.pubsub.publish(shard, channel, payload, |worker, mut delivery| {
+            if worker == me
+                && let Some(id) = serving
+                && let Some(at) = delivery.conns.iter().position(|conn| *conn == id)
+            {
+                delivery.conns.remove(at);
+                to_itself.push(delivery.clone());
+            }
+            if !delivery.conns.is_empty() {
+                shared.post(worker, Message::Deliver(delivery));
+            }
         })
     }
 
-    /// Writes messages to the client that is being served at once: those it publishes to itself.
-    pub(crate) fn deliver_to_self(&mut self, id: ConnId, session: &Session) {
-        for item in &mut self.later {
-            let Later::Deliver(delivery) = item else { continue };
-            if let Some(at) = delivery.conns.iter().position(|conn| *conn == id) {
-                delivery.conns.remove(at);
-                write_delivery(&mut self.reply, delivery);
-            }
+    /// Ends serving a client: what it published to itself goes behind its reply, as in Redis.
+    pub(crate) fn end_serving(&mut self) {
+        self.serving = None;
+        for delivery in std::mem::take(&mut self.to_itself) {
+            write_delivery(&mut self.reply, &delivery);
         }
-        debug_assert!(session.proto == Proto::Resp3);
     }
 
     fn deliver(&mut self, conns: &mut Conns<Worker>, delivery: &Delivery) {
@@ -265,7 +288,6 @@ impl Worker {
                         conns.resume(conn);
                     }
                     Later::Close(conn, flush) => conns.close(conn, flush),
-                    Later::Deliver(delivery) => self.deliver(conns, &delivery),
                     Later::Write(conn, bytes) => {
                         conns.write_owned(conn, bytes);
                     }

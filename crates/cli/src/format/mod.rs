@@ -4,11 +4,14 @@
 //! Source of behaviour: redis-cli 7.2, checked against the program by the golden tests.
 
 mod csv;
+mod decode;
 mod json;
 mod raw;
 mod standard;
 
 use resp::Value;
+
+pub(crate) use decode::Decoder;
 
 #[cfg(test)]
 mod tests;
@@ -43,13 +46,15 @@ pub(crate) struct Style {
     pub(crate) element_delimiter: Vec<u8>,
     /// `-D`: behind each reply.
     pub(crate) reply_delimiter: Vec<u8>,
+    /// `--decode`: how byte strings are shown in [`Format::Standard`].
+    pub(crate) decoder: Decoder,
 }
 
 /// A reply with its line end.
 pub(crate) fn render(value: &Value, style: &Style) -> Vec<u8> {
     let mut out = Vec::new();
     match style.format {
-        Format::Standard => standard::write(&mut out, value, 0),
+        Format::Standard => standard::write(&mut out, value, 0, style.decoder),
         Format::Raw => {
             raw::write(&mut out, value, &style.element_delimiter);
             out.extend_from_slice(&style.reply_delimiter);

@@ -8,7 +8,12 @@ fn show(format: Format, reply: &str) -> String {
     let wire = reply.replace('\n', "\r\n");
     let (value, length) = parse_reply(wire.as_bytes()).unwrap().unwrap();
     assert_eq!(length, wire.len());
-    let style = Style { format, element_delimiter: b"\n".to_vec(), reply_delimiter: b"\n".to_vec() };
+    let style = Style {
+        format,
+        element_delimiter: b"\n".to_vec(),
+        reply_delimiter: b"\n".to_vec(),
+        decoder: Default::default(),
+    };
     String::from_utf8(render(&value, &style)).unwrap()
 }
 

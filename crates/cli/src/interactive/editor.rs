@@ -40,7 +40,7 @@ pub(super) struct Prompt {
 
 impl Prompt {
     /// Sets up the editor and loads the history.
-    pub(super) fn new(preferences: &Preferences) -> Result<Self, ReadlineError> {
+    pub(super) fn new(preferences: &Preferences, red_prompt: bool) -> Result<Self, ReadlineError> {
         let config = Config::builder()
             .max_history_size(history::LINES_MAX)?
             .history_ignore_dups(true)?
@@ -53,6 +53,7 @@ impl Prompt {
             typed: RefCell::new(String::new()),
             keys: BTreeSet::new(),
             colour: has_colour(),
+            red_prompt,
         }));
         let history_file = history::path();
         if let Some(path) = &history_file {
@@ -123,6 +124,7 @@ struct Assistant {
     typed: RefCell<String>,
     keys: BTreeSet<String>,
     colour: bool,
+    red_prompt: bool,
 }
 
 /// A hint that is shown; only one from the history can be taken over.
@@ -222,6 +224,10 @@ impl Highlighter for Assistant {
             || name.bytes().all(|byte| byte.is_ascii_digit());
         let colour = if known { "32" } else { "31" };
         Cow::Owned(format!("\x1b[{colour}m{name}\x1b[0m {rest}"))
+    }
+
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _default: bool) -> Cow<'b, str> {
+        if self.red_prompt { Cow::Owned(format!("\x1b[1;31m{prompt}\x1b[0m")) } else { Cow::Borrowed(prompt) }
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {

@@ -74,12 +74,16 @@ const GENERAL: &str = r#"To get help about Redis commands type:
       "quit" to exit
       "<n> <command>" to run a command n times
       "peek <key>" for type, size, time to live and first elements
+      "<command> | <program>" to send the reply to a program
       "connect <host> <port>", "clear"
+      ":slot <key>", ":topology" for slots and servers
 
 To set redis-cli preferences:
       ":set hints" enable online hints
       ":set nohints" disable online hints
       ":set keyhints", ":set nokeyhints" offer keys of this session by tab
-      ":slot <key>" shows the hash slot of a key
+      ":set timing" shows the time and cost of each command
+      ":set pager" shows long replies with $PAGER
+      ":decode utf8|json|msgpack|hex|none" how strings are shown
 Set your preferences in ~/.redisclirc
 "#;

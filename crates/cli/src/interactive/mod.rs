@@ -11,7 +11,7 @@ use resp::split_args;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::connection::timespec;
-use crate::format::Format;
+use crate::format::{Decoder, Format};
 use crate::options::stdout_is_terminal;
 use crate::output::{Exit, Outcome, complain, print, print_line, text};
 use crate::session::{Report, Session, is};
@@ -23,7 +23,9 @@ pub(crate) mod help;
 mod hints;
 mod history;
 mod peek;
+mod piped;
 mod preferences;
+mod topology;
 
 use editor::Prompt;
 use preferences::Preferences;
@@ -88,7 +90,7 @@ impl Shell {
 
     /// The prompt.
     fn converse(&mut self) -> Outcome<()> {
-        let mut prompt = match Prompt::new(&self.preferences) {
+        let mut prompt = match Prompt::new(&self.preferences, self.session.options.red_prompt) {
             Ok(prompt) => prompt,
             Err(error) => {
                 complain(format_args!("The terminal can't be used: {error}"));
@@ -107,7 +109,8 @@ impl Shell {
             };
             // A Ctrl-C that came too late for the last command must not hit the next one.
             signals::take();
-            let Some((repeat, words)) = self.words(line.as_bytes())? else {
+            let (command, program) = piped::split(&line);
+            let Some((repeat, words)) = self.words(command.as_bytes())? else {
                 if !line.trim().is_empty() {
                     prompt.remember(&line);
                 }
@@ -117,7 +120,12 @@ impl Shell {
                 prompt.remember(&line);
                 prompt.saw_keys(&words);
             }
-            if self.run_words(repeat, &words)? == Next::Quit {
+            let next = match program {
+                Some(program) => self.run_piped(repeat, &words, program)?,
+                None if self.preferences.pager => self.run_paged(repeat, &words)?,
+                None => self.run_words(repeat, &words)?,
+            };
+            if next == Next::Quit {
                 return Ok(());
             }
             if self.session.subscribed {
@@ -211,7 +219,10 @@ impl Shell {
         let start = Instant::now();
         self.session.issue(words, repeat)?;
         let elapsed = start.elapsed();
-        if elapsed >= SLOW && self.session.options.style.format == Format::Standard {
+        if self.preferences.timing && self.at_terminal {
+            let cost = commands::table::resolve(words).ok().and_then(|command| command.docs.complexity).unwrap_or("?");
+            print_line(format_args!("({:.3} ms; {cost})", elapsed.as_secs_f64() * 1e3))?;
+        } else if elapsed >= SLOW && self.session.options.style.format == Format::Standard {
             print_line(format_args!("({:.2}s)", elapsed.as_secs_f64()))?;
         }
         Ok(())
@@ -220,7 +231,15 @@ impl Shell {
     /// `:set …` and the other words of the client.
     fn setting(&mut self, words: &[Vec<u8>]) -> Outcome<()> {
         match words {
-            [_, key] if is(words, ":slot") => print_line(format_args!("{}", crate::modes::cluster::key_slot(key))),
+            [_, key] if is(words, ":slot") => topology::slot(&mut self.session, key),
+            [_] if is(words, ":topology") => topology::show(&mut self.session),
+            [_, name] if is(words, ":decode") => match Decoder::named(&text(name)) {
+                Some(decoder) => {
+                    self.session.options.style.decoder = decoder;
+                    Ok(())
+                }
+                None => print_line(format_args!("unknown decoder '{}'", text(name))),
+            },
             _ => self.preferences.set(words, ""),
         }
     }

@@ -58,5 +58,10 @@ pub(super) fn show(session: &mut Session, key: &[u8]) -> Outcome<()> {
 }
 
 fn style() -> Style {
-    Style { format: Format::Standard, element_delimiter: Vec::new(), reply_delimiter: Vec::new() }
+    Style {
+        format: Format::Standard,
+        element_delimiter: Vec::new(),
+        reply_delimiter: Vec::new(),
+        decoder: Default::default(),
+    }
 }

@@ -12,11 +12,15 @@ pub(super) struct Preferences {
     pub(super) hints: bool,
     /// Keys that were used in this session are offered by TAB.
     pub(super) key_hints: bool,
+    /// Each reply is followed by its time and the cost of the command.
+    pub(super) timing: bool,
+    /// Replies higher than the screen go through `$PAGER`.
+    pub(super) pager: bool,
 }
 
 impl Default for Preferences {
     fn default() -> Self {
-        Preferences { hints: true, key_hints: true }
+        Preferences { hints: true, key_hints: true, timing: false, pager: false }
     }
 }
 
@@ -47,6 +51,10 @@ impl Preferences {
             "nohints" => self.hints = false,
             "keyhints" => self.key_hints = true,
             "nokeyhints" => self.key_hints = false,
+            "timing" => self.timing = true,
+            "notiming" => self.timing = false,
+            "pager" => self.pager = true,
+            "nopager" => self.pager = false,
             _ => return print_line(format_args!("{place}unknown redis-cli preference '{}'", text(preference))),
         }
         Ok(())

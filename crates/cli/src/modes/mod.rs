@@ -37,9 +37,10 @@ pub(crate) fn run(session: &mut Session, mode: Mode) -> Outcome<()> {
         Mode::Pipe => pipe::run(session),
         Mode::Eval(path) => eval::run(session, &path),
         Mode::Cluster(words) => cluster::run(session, &words),
-        Mode::Missing(option) => fail(format_args!(
-            "{option} is not available in this version yet: it follows with persistence and replication."
-        )),
+        Mode::Missing(option) => {
+            let with = if option.starts_with("--ldb") { "the script debugger" } else { "persistence and replication" };
+            fail(format_args!("{option} is not available in this version yet: it follows with {with}."))
+        }
     }
 }
 

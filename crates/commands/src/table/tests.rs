@@ -246,32 +246,3 @@ fn many_keys_are_found() {
     assert_eq!(found.len(), 1000);
     assert_eq!(found[999].position, 1000);
 }
-
-#[test]
-fn patterns_match_as_in_redis() {
-    let check = |pattern: &str, text: &str, expected: bool| {
-        let matched = glob::matches_ignore_case(pattern.as_bytes(), text.as_bytes());
-        assert_eq!(matched, expected, "{pattern} on {text}");
-    };
-    check("*", "", true);
-    check("", "", true);
-    check("", "a", false);
-    check("Z*BY*", "zrangebyscore", true);
-    check("z*by*core", "zrangebyscore", true);
-    check("z*by*corex", "zrangebyscore", false);
-    check("g?t", "get", true);
-    check("g?t", "gt", false);
-    check("[e-g]et", "get", true);
-    check("[g-e]et", "get", true);
-    check("[^e-g]et", "get", false);
-    check("[^e-g]et", "set", true);
-    check("[gs", "g", true);
-    check("\\*", "*", true);
-    check("\\*", "a", false);
-    check("config|*", "config|get", true);
-    check(
-        "a*a*a*a*a*a*a*b",
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        false,
-    );
-}

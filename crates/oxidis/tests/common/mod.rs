@@ -12,19 +12,19 @@ use testkit::{Client, binary, wait_until};
 
 /// How a program ended and what it wrote.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// Runs a program to its end, with `input` on its standard input.
-pub fn run<A: AsRef<OsStr>>(program: &Path, args: &[A], input: &str) -> Ran {
+pub(crate) fn run<A: AsRef<OsStr>>(program: &Path, args: &[A], input: &str) -> Ran {
     run_in(Path::new("/"), program, args, input)
 }
 
 /// As [`run`], in a directory.
-pub fn run_in<A: AsRef<OsStr>>(directory: &Path, program: &Path, args: &[A], input: &str) -> Ran {
+pub(crate) fn run_in<A: AsRef<OsStr>>(directory: &Path, program: &Path, args: &[A], input: &str) -> Ran {
     let mut command = Command::new(program);
     command.args(args).current_dir(directory).env("LC_ALL", "C");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -42,29 +42,29 @@ pub fn run_in<A: AsRef<OsStr>>(directory: &Path, program: &Path, args: &[A], inp
 }
 
 /// Runs a tool of the binary under test.
-pub fn oxidis(args: &[&str], input: &str) -> Ran {
+pub(crate) fn oxidis(args: &[&str], input: &str) -> Ran {
     run(binary::oxidis(), args, input)
 }
 
 /// Puts links named `redis-server`, `redis-benchmark` and `redis-cli` to the binary under test into a directory.
-pub fn link_tools(directory: &Path) {
+pub(crate) fn link_tools(directory: &Path) {
     for name in ["redis-server", "redis-benchmark", "redis-cli"] {
         std::os::unix::fs::symlink(binary::oxidis(), directory.join(name)).unwrap();
     }
 }
 
 /// A program of Debian's redis packages.
-pub fn peer(name: &str) -> std::path::PathBuf {
+pub(crate) fn peer(name: &str) -> std::path::PathBuf {
     binary::peer(name).unwrap_or_else(|| panic!("{name} is missing: apt-get install redis-server redis-tools"))
 }
 
 /// A server that went into the background: known by the number in its pid file, ended when dropped.
 #[derive(Debug)]
-pub struct Daemon(pub u32);
+pub(crate) struct Daemon(pub(crate) u32);
 
 impl Daemon {
     /// Waits for the pid file.
-    pub fn from_pid_file(path: &Path) -> Daemon {
+    pub(crate) fn from_pid_file(path: &Path) -> Daemon {
         Daemon(wait_until("the pid file", Duration::from_secs(10), || {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             text.trim().parse().map_err(|_| text)
@@ -72,15 +72,17 @@ impl Daemon {
     }
 
     /// Whether the process is there.
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     }
 
     /// Asks it to end and waits until it has.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let _ = send_signal(self.0, Signal::Terminate);
-        wait_until("the end of the daemon", Duration::from_secs(10), || if self.is_alive() { Err(self.0) } else { Ok(()) });
+        wait_until("the end of the daemon", Duration::from_secs(10), || {
+            if self.is_alive() { Err(self.0) } else { Ok(()) }
+        });
     }
 }
 
@@ -93,7 +95,7 @@ impl Drop for Daemon {
 }
 
 /// Connects as soon as the server listens and answers.
-pub fn connect(port: u16) -> Client {
+pub(crate) fn connect(port: u16) -> Client {
     wait_until("a server that answers", Duration::from_secs(10), || {
         let mut client = Client::connect(port).map_err(|error| error.to_string())?;
         match client.call(&["PING"]) {
@@ -104,13 +106,13 @@ pub fn connect(port: u16) -> Client {
 }
 
 /// The number in a field of INFO.
-pub fn info_number(client: &mut Client, field: &str) -> u64 {
+pub(crate) fn info_number(client: &mut Client, field: &str) -> u64 {
     let text = client.info(field).unwrap_or_else(|| panic!("INFO has no {field}"));
     text.parse().unwrap_or_else(|_| panic!("{field}:{text} is no number"))
 }
 
 /// Waits until so many clients are blocked.
-pub fn wait_blocked(client: &mut Client, count: usize) {
+pub(crate) fn wait_blocked(client: &mut Client, count: usize) {
     wait_until("blocked clients", Duration::from_secs(10), || {
         let blocked = info_number(client, "blocked_clients");
         if blocked == count as u64 { Ok(()) } else { Err(blocked) }
@@ -118,7 +120,7 @@ pub fn wait_blocked(client: &mut Client, count: usize) {
 }
 
 /// How long something took.
-pub fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
+pub(crate) fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())

@@ -52,8 +52,6 @@ pub enum Work {
     Streams,
     /// Invalidation messages for client-side caches.
     ClientTracking,
-    /// Eviction of clients that take too much memory.
-    ClientEviction,
 }
 
 impl Work {
@@ -69,7 +67,6 @@ impl Work {
             Work::Scripting => "scripting",
             Work::Streams => "streams",
             Work::ClientTracking => "client tracking",
-            Work::ClientEviction => "client eviction",
         }
     }
 }

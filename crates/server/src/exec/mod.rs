@@ -53,6 +53,7 @@ pub fn run_input(worker: &mut Worker, id: ConnId, session: &mut Session, input: 
             // A bug. The panic hook has logged it; no other client is to suffer from it.
             worker.stats.panics.add(1);
             worker.locks.recover();
+            worker.end_serving();
             worker.reply.error("ERR internal error, see the server's log");
             flow(input.len(), Then::Close)
         }

@@ -5,7 +5,7 @@ use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
 use crate::slowlog::kept_arguments;
-use crate::worker::{Later, Message, Worker};
+use crate::worker::{Message, Worker};
 use commands::{CmdError, CommandId, options};
 use net::ConnId;
 use resp::Args;
@@ -15,13 +15,11 @@ use std::sync::atomic::Ordering;
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    match id {
-        C::ClientCaching | C::ClientGetname | C::ClientGetredir | C::ClientHelp | C::ClientId | C::ClientInfo => true,
-        C::ClientKill | C::ClientList | C::ClientNoEvict | C::ClientNoTouch | C::ClientPause | C::ClientReply => true,
-        C::ClientSetinfo | C::ClientSetname | C::ClientTracking | C::ClientTrackinginfo => true,
-        C::ClientUnblock | C::ClientUnpause => true,
-        _ => false,
-    }
+    let of_session = matches!(id, C::ClientId | C::ClientInfo | C::ClientGetname | C::ClientSetname | C::ClientSetinfo | C::ClientReply);
+    let of_memory = matches!(id, C::ClientNoEvict | C::ClientNoTouch);
+    let of_tracking = matches!(id, C::ClientCaching | C::ClientGetredir | C::ClientTracking | C::ClientTrackinginfo);
+    let of_others = matches!(id, C::ClientKill | C::ClientList | C::ClientPause | C::ClientUnblock | C::ClientUnpause);
+    of_session || of_memory || of_tracking || of_others || id == C::ClientHelp
 }
 
 /// Which clients a command works on. `None`: it needs no list.
@@ -241,7 +239,11 @@ fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>)
 }
 
 fn kind_by_name(name: &[u8]) -> Result<ClientKind, CmdError> {
-    ClientKind::by_name(name).ok_or_else(|| CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name))))
+    ClientKind::by_name(name).ok_or_else(|| {
+        // Redis writes it as a C string.
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)))
+    })
 }
 
 // ---- KILL, UNBLOCK -----------------------------------------------------------------------------------------------
@@ -316,18 +318,11 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
     }
     for (index, conns) in by_worker.into_iter().enumerate().filter(|(_, conns)| !conns.is_empty()) {
         if index == worker.index as usize {
-            worker.later.extend(conns.into_iter().map(|conn| Later::Close(conn, false)));
+            worker.chores.push_back(Box::new(move |worker, all| worker.close_clients(all, conns)));
             continue;
         }
         #[allow(clippy::cast_possible_truncation)]
-        worker.shared.post(
-            index as u16,
-            Message::Call(Box::new(move |_, all| {
-                for conn in conns {
-                    all.close(conn, false);
-                }
-            })),
-        );
+        worker.shared.post(index as u16, Message::Call(Box::new(move |worker, all| worker.close_clients(all, conns))));
     }
     match (args.len(), killed) {
         (3, 0) => return Err(CmdError::new("ERR No such client")),

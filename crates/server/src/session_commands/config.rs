@@ -7,10 +7,10 @@
 use crate::boot;
 use crate::config::{ApplyError, Config, Directive, SetContext};
 use crate::exec::Step;
-use crate::process::{crash, limits, log, system, title, usage};
+use crate::process::{allocator, crash, limits, log, system, title};
 use crate::session::{Session, State};
 use crate::shared::Shared;
-use crate::worker::{Message, Worker};
+use crate::worker::{Call, Message, Worker};
 use commands::{CmdError, CommandId};
 use net::Listener;
 use resp::Args;
@@ -41,7 +41,8 @@ pub(crate) fn run(worker: &mut Worker, session: &Session, command: CommandId, ar
             let context = SetContext { client_is_local: session.is_local(), is_loading: false };
             let shared = worker.shared.clone();
             let (before, index) = (shared.config.snapshot(), worker.index);
-            shared.config.set(&arguments, context, &mut |config, changed| act(&shared, index, config, changed)).map_err(error_line)?;
+            let mut acting = Acting { shared: &shared, asker: index, has_new_listeners: false };
+            shared.config.set(&arguments, context, &mut |config, changed| acting.act(config, changed)).map_err(error_line)?;
             worker.adopt_config();
             warn_about_memory(&before, &worker.config);
             worker.reply.ok();
@@ -72,17 +73,44 @@ fn warn_about_memory(before: &Config, now: &Config) {
 
 // ---- acting on changes -------------------------------------------------------------------------------------------
 
-fn act(shared: &Arc<Shared>, worker: u16, config: &Config, changed: &[&'static Directive]) -> Result<(), ApplyError> {
+/// Acts on one CONFIG SET.
+struct Acting<'a> {
+    shared: &'a Arc<Shared>,
+    asker: u16,
+    /// The workers listen by the new configuration already.
+    has_new_listeners: bool,
+}
+
+impl Acting<'_> {
+    fn act(&mut self, config: &Config, changed: &[&'static Directive]) -> Result<(), ApplyError> {
+        act(self, config, changed)
+    }
+
+    /// Listens by `config`. When it is the old one again, only if the new one was listened by: clients that wait to be
+    /// accepted are lost with the sockets.
+    fn listen(&mut self, config: &Config) -> Result<(), ()> {
+        let is_old = config.version == self.shared.config.version();
+        if is_old && !self.has_new_listeners {
+            return Ok(());
+        }
+        listen_anew(self.shared, self.asker, config)?;
+        self.has_new_listeners = !is_old;
+        Ok(())
+    }
+}
+
+fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive]) -> Result<(), ApplyError> {
+    let shared = acting.shared;
     let mut is_title_old = false;
     for directive in changed {
         let refuse = |message: String| ApplyError { directive: directive.name, message };
         match directive.name {
             "port" => {
-                listen_anew(shared, worker, config).map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
+                acting.listen(config).map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
                 is_title_old = true;
             }
             "bind" => {
-                listen_anew(shared, worker, config).map_err(|()| refuse("Failed to bind to specified addresses.".to_owned()))?;
+                acting.listen(config).map_err(|()| refuse("Failed to bind to specified addresses.".to_owned()))?;
                 is_title_old = true;
             }
             "proc-title-template" => is_title_old = true,
@@ -93,7 +121,7 @@ fn act(shared: &Arc<Shared>, worker: u16, config: &Config, changed: &[&'static D
             }
             "loglevel" => log::set_level(config.loglevel),
             "crash-log-enabled" => crash::set_enabled(config.crash_log_enabled),
-            "jemalloc-bg-thread" => usage::set_allocator_threads(config.jemalloc_bg_thread).map_err(refuse)?,
+            "jemalloc-bg-thread" => allocator::set_threads(config.jemalloc_bg_thread).map_err(refuse)?,
             "oom-score-adj" | "oom-score-adj-values" => {
                 system::set_oom_score(config, system::OomRole::Primary).map_err(|message| refuse(message.to_owned()))?;
             }
@@ -125,7 +153,7 @@ fn listen_anew(shared: &Shared, asker: u16, config: &Config) -> Result<(), ()> {
     for worker in 0..shared.workers() {
         #[allow(clippy::cast_possible_truncation)]
         let worker = worker as u16;
-        let call: Box<dyn FnOnce(&mut Worker, &mut net::Conns<Worker>) + Send> = if worker == asker {
+        let call: Call = if worker == asker {
             let listeners = of_asker.pop().unwrap_or_default();
             Box::new(move |_, conns| exchange(conns, listeners))
         } else {

@@ -127,7 +127,7 @@ fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>)
         let mut reply = Reply::with_buffer(Vec::new(), proto);
         reply.ok();
         let ticks = crate::ticks::now().wrapping_sub(started);
-        let finished = Finished { conn: id, id: CommandId::Debug, shown, reply: reply.take(), events: Events::default(), ticks, failed: None };
+        let finished = Finished { conn: id, id: CommandId::Debug, shown, reply: reply.take(), events: Events::default(), ticks, parts: Vec::new() };
         shared.post(index, Message::Finished(finished));
     });
     if spawned.is_err() {
@@ -219,7 +219,7 @@ fn protocol(reply: &mut Reply, kind: &[u8]) -> Result<(), CmdError> {
     match kind.to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk("Hello World"),
         b"integer" => reply.int(12345),
-        b"double" => reply.double(3.141),
+        b"double" => reply.double_text("3.141"),
         b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
         b"null" => reply.null(),
         b"array" => {

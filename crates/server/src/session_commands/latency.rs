@@ -17,11 +17,8 @@ const GRAPH_ROWS: u64 = 4;
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    match id {
-        C::LatencyDoctor | C::LatencyGraph | C::LatencyHelp | C::LatencyHistogram => true,
-        C::LatencyHistory | C::LatencyLatest | C::LatencyReset => true,
-        _ => false,
-    }
+    let of_events = matches!(id, C::LatencyDoctor | C::LatencyGraph | C::LatencyHistory | C::LatencyLatest | C::LatencyReset);
+    of_events || matches!(id, C::LatencyHistogram | C::LatencyHelp)
 }
 
 /// Runs one.

@@ -85,8 +85,8 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: 
         }
         C::Subscribe | C::Psubscribe | C::Ssubscribe => pubsub::subscribe(worker, id, session, pubsub::kind_of(command), args),
         C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args),
-        C::Publish => pubsub::publish(worker, id, session, false, args),
-        C::Spublish => pubsub::publish(worker, id, session, true, args),
+        C::Publish => pubsub::publish(worker, false, args),
+        C::Spublish => pubsub::publish(worker, true, args),
         C::PubsubChannels | C::PubsubNumsub | C::PubsubNumpat | C::PubsubShardchannels | C::PubsubShardnumsub => {
             pubsub::introspect(worker, command, args)
         }

@@ -6,7 +6,7 @@ use crate::session::{Session, State};
 use crate::worker::Worker;
 use commands::{CmdError, CommandId};
 use net::ConnId;
-use resp::{Args, Proto};
+use resp::Args;
 use std::sync::Arc;
 
 fn words(kind: Kind) -> (&'static str, &'static str) {
@@ -110,12 +110,8 @@ pub(crate) fn drop_all(worker: &mut Worker, id: ConnId, session: &mut Session) {
 }
 
 /// PUBLISH, SPUBLISH.
-pub(crate) fn publish(worker: &mut Worker, id: ConnId, session: &Session, shard: bool, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn publish(worker: &mut Worker, shard: bool, args: Args<'_>) -> Result<Step, CmdError> {
     let count = worker.publish(shard, &args[1], &args[2]);
-    // A client that listens to what it publishes (RESP3) reads the message before the count, as in Redis.
-    if session.state.has(State::SUBSCRIBED) && session.proto == Proto::Resp3 {
-        worker.deliver_to_self(id, session);
-    }
     worker.reply.count(count);
     Ok(Step::Done)
 }
@@ -124,6 +120,10 @@ pub(crate) fn publish(worker: &mut Worker, id: ConnId, session: &Session, shard:
 pub(crate) fn introspect(worker: &mut Worker, id: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
     let pubsub = &worker.shared.pubsub;
     match id {
+        CommandId::PubsubChannels | CommandId::PubsubShardchannels if args.len() > 3 => {
+            let text = commands::table::errors::subcommand_syntax(&args);
+            return Err(CmdError::text(String::from_utf8_lossy(&text).into_owned()));
+        }
         CommandId::PubsubChannels | CommandId::PubsubShardchannels => {
             let kind = if id == CommandId::PubsubChannels { Kind::Channel } else { Kind::Shard };
             let names = pubsub.active(kind, args.get(2));

@@ -98,6 +98,7 @@ fn call(session: &Session, words: &[Vec<u8>]) -> Outcome<()> {
         format: Format::Raw,
         element_delimiter: session.options.style.element_delimiter.clone(),
         reply_delimiter: Vec::new(),
+        decoder: Default::default(),
     };
     for node in &mut nodes {
         let wanted = match session.options.cluster_scope {
