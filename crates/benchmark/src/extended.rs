@@ -81,6 +81,10 @@ pub(crate) struct Extended {
     pub(crate) source_addresses: Vec<std::net::IpAddr>,
     /// Connections to open per second.
     pub(crate) connect_rate: Option<f64>,
+    /// How long connections stay open after the test.
+    pub(crate) hold: Duration,
+    /// Process of this machine whose CPU time is reported.
+    pub(crate) server_pid: Option<u32>,
     /// Report requests per connection.
     pub(crate) fairness: bool,
     /// Further servers, `host:port`, used in turn.
@@ -125,6 +129,8 @@ impl Default for Extended {
             script: None,
             source_addresses: Vec::new(),
             connect_rate: None,
+            hold: Duration::ZERO,
+            server_pid: None,
             fairness: false,
             targets: Vec::new(),
             cpus: Vec::new(),
@@ -366,6 +372,8 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
             let text = value.strip_suffix("/s").unwrap_or(value);
             extended.connect_rate = Some(rate_number(text).ok_or_else(|| wrong("connections per second"))?);
         }
+        "--hold" => extended.hold = time()?,
+        "--server-pid" => extended.server_pid = Some(value.parse().map_err(|_| wrong("a process id"))?),
         "--fairness" => extended.fairness = true,
         "--target" => {
             for part in value.split(',') {
@@ -532,6 +540,8 @@ definitions! {
         "--source" "LIST" "Local addresses to connect from, in turn: A,B or A-B."
         "--source-ip" "LIST" "The same."
         "--connect-rate" "N" "Open at most N connections per second."
+        "--hold" "TIME" "Keep the connections open so long after each test."
+        "--server-pid" "PID" "Report the CPU time per request of this process on this machine."
         "--target" "LIST" "Several servers host:port, clients spread in turn."
         "--pin" "CPUS" "Pin the threads to these CPUs, e.g. 0-3,6."
         "--rfr" "no" "Accepted for Valkey's scripts; only 'no'."

@@ -135,6 +135,8 @@ pub(crate) struct Outcome {
     pub(crate) busiest_thread: f64,
     /// CPU time of all generator threads.
     pub(crate) generator_cpu: Duration,
+    /// CPU time of the process of `--server-pid`.
+    pub(crate) server_cpu: Option<Duration>,
     /// Per-operation rows, when there is more than one operation.
     pub(crate) operations: Vec<OperationOutcome>,
     /// Per-interval rows, when asked for.
@@ -178,6 +180,12 @@ impl Outcome {
     }
 
     /// Whether the generator set the limit and not the server: in a closed loop when a thread had
+    /// CPU time per request of the process of `--server-pid`, µs.
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub(crate) fn server_cpu_us(&self) -> Option<f64> {
+        self.server_cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.finished.max(1) as f64)
+    }
+
     /// no time left, in an open loop when requests left late although a connection was free.
     pub(crate) fn generator_limited(&self) -> bool {
         match &self.lateness {

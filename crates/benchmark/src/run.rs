@@ -384,6 +384,11 @@ impl Session {
             if outcome.response.is_some() && !options.csv {
                 report.redis_text(&formats::open_loop_lines(outcome));
             }
+            if let Some(microseconds) = outcome.server_cpu_us()
+                && !options.csv
+            {
+                report.redis_text(&format!("  server CPU: {microseconds:.3} µs per request\n"));
+            }
             if options.reports_fairness() && options.keep_alive != 0 && !options.csv {
                 report.redis_text(&outcome.fairness.line());
             }

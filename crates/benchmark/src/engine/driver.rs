@@ -64,6 +64,7 @@ pub(super) fn run(
         time_at_start: ThreadTime::default(),
         started_at: 0,
         done: None,
+        hold_until: 0,
         settings: Arc::clone(settings),
         shared,
     };
@@ -100,6 +101,8 @@ struct Driver {
     time_at_start: ThreadTime,
     started_at: u64,
     done: Option<ThreadTime>,
+    /// When the connections may go, after the thread is done.
+    hold_until: u64,
 }
 
 /// A connection to be made.
@@ -197,6 +200,12 @@ impl Service for Driver {
     fn turn(&mut self, cx: &mut Context<()>, conns: &mut Conns<Self>) -> Option<Duration> {
         let state = self.shared.state();
         let now = self.shared.now();
+        if self.done.is_some() {
+            if now >= self.hold_until {
+                cx.stop();
+            }
+            return Some(STATE_POLL);
+        }
         self.open(conns, now);
         self.greet(conns, now);
         if !self.started {
@@ -220,8 +229,14 @@ impl Service for Driver {
         if is_over || self.is_done() {
             self.finish(now);
             self.collect(conns);
-            cx.stop();
-            return None;
+            self.shared.note_server_cpu(1);
+            let hold = u64::try_from(self.settings.options.extended.hold.as_nanos()).unwrap_or(u64::MAX);
+            self.hold_until = now.saturating_add(hold);
+            if hold == 0 {
+                cx.stop();
+                return None;
+            }
+            return Some(STATE_POLL);
         }
         Some(self.time_to_next(now))
     }

@@ -64,6 +64,7 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
         "clients": options.client_count(),
         "connected": outcome.connected,
         "fairness": fairness(outcome),
+        "server_cpu_us": outcome.server_cpu_us(),
         "threads": session.threads_shown.max(1),
         "pipeline": options.pipeline,
         "size": outcome.payload_bytes,

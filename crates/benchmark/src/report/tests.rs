@@ -26,6 +26,7 @@ pub(crate) fn outcome() -> Outcome {
         connect: latency::recorder(3),
         lateness: None,
         busiest_thread: 0.5,
+        server_cpu: None,
         generator_cpu: Duration::ZERO,
         operations: Vec::new(),
         timeline: Vec::new(),
