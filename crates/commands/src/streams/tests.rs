@@ -33,7 +33,7 @@ fn ids_that_clients_write() {
         XADD s 18446744073709551616 a 1
         XADD s "11\x00junk" a 1
         XADD s 12-18446744073709551615 a 1
-        XADD s 12-* a 1
+        7.2 XADD s 12-* a 1
         XADD s 18446744073709551615-18446744073709551614 a 1
         XADD s * a 1
         XADD s * a 1
@@ -198,7 +198,7 @@ fn set_id() {
         XSETID s 10 ENTRIESADDED 2
         XSETID s 10 ENTRIESADDED 100 MAXDELETEDID 11
         XSETID s 10 ENTRIESADDED 100 MAXDELETEDID 9
-        XSETID s 8
+        7.2 XSETID s 8
         XSETID s 9 MAXDELETEDID 3
         XSETID s 10 MAXDELETEDID
         XSETID s 10 FOO 1
@@ -244,10 +244,10 @@ fn reading() {
         XREAD BLOCK 0 COUNT 5 STREAMS a 1
         XREAD BLOCK -1 STREAMS a 1
         XREAD BLOCK x STREAMS a 1
-        XREAD BLOCK 9223372036854775807 STREAMS a 1
+        7.2 XREAD BLOCK 9223372036854775807 STREAMS a 1
         XREAD BLOCK 1.5 STREAMS a 1
         XREAD COUNT x STREAMS a 1
-        XREAD STREAMS a b 1
+        7.2 XREAD STREAMS a b 1
         XREAD STREAMS
         XREAD COUNT 1
         XREAD COUNT 1 BLOCK 1
@@ -261,7 +261,7 @@ fn reading() {
         XREADGROUP STREAMS a >
         XREADGROUP GROUP g c STREAMS a >
         XREADGROUP GROUP g c STREAMS missing >
-        XREADGROUP GROUP g c STREAMS a b >
+        7.2 XREADGROUP GROUP g c STREAMS a b >
         XREADGROUP GROUP g STREAMS a >
         HELLO 3
         XREAD STREAMS a b 0 0
@@ -374,7 +374,7 @@ fn groups() {
         XINFO STREAM
         HELLO 3
         XREADGROUP GROUP g alice STREAMS s 0
-        XREADGROUP GROUP g dora STREAMS s >
+        7.2 XREADGROUP GROUP g dora STREAMS s >
         XINFO GROUPS s
         XPENDING s g
         XGROUP CREATE empty g 0 MKSTREAM
