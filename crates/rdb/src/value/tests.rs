@@ -64,6 +64,16 @@ fn drain(decoded: Decoded<'_, '_>) -> Result<Vec<Bytes>, DecodeError> {
             }
             all
         }
+        Decoded::Stream(mut stream) => {
+            let mut all = vec![];
+            for _ in 0..stream.number()? {
+                let (id, block) = stream.block()?;
+                all.push(id.to_vec());
+                all.extend(elements(&block));
+            }
+            all.push(stream.time_ms()?.to_string().into_bytes());
+            all
+        }
     })
 }
 
@@ -230,8 +240,29 @@ fn unknown_and_unsupported_types_have_their_errors() {
     for byte in (0..22).filter(|byte| *byte != 8) {
         assert_eq!(ValueType::from_byte(byte).unwrap().byte(), byte);
     }
-    let stream = round_trip(ValueType::StreamListpacks3, false, &|_| {});
-    assert_eq!(stream, Err(DecodeError::Unsupported(ValueType::StreamListpacks3)));
+    let module = round_trip(ValueType::Module2, false, &|_| {});
+    assert_eq!(module, Err(DecodeError::Unsupported(ValueType::Module2)));
+}
+
+#[test]
+fn parts_of_streams_come_back() {
+    let block = packed(&[b"1".to_vec(), b"field".to_vec()]);
+    let written = |writer: &mut Writer<'_>| {
+        writer.length(1);
+        writer.stream_block(&[7; 16], &block);
+        writer.time_ms(-5);
+    };
+    for value_type in [ValueType::StreamListpacks, ValueType::StreamListpacks2, ValueType::StreamListpacks3] {
+        let parts = round_trip(value_type, true, &written);
+        assert_eq!(parts.unwrap(), [vec![7; 16], b"1".to_vec(), b"field".to_vec(), b"-5".to_vec()]);
+    }
+    let short = round_trip(ValueType::StreamListpacks, false, &|writer| {
+        writer.length(u64::MAX);
+        writer.string(b"fifteen bytes..");
+    });
+    assert_eq!(short, Err(DecodeError::Malformed("stream block id")));
+    let truncated = round_trip(ValueType::StreamListpacks, false, &|writer| writer.length(u64::MAX));
+    assert_eq!(truncated, Err(DecodeError::Truncated));
 }
 
 #[test]
