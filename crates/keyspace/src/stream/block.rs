@@ -138,6 +138,29 @@ impl<'a> Walk<'a> {
         let rest = head.entries.clone();
         Some(Walk { id, head, rest })
     }
+
+    /// Passes over entries before `start`, looking at their ids alone.
+    pub(super) fn seek(&mut self, start: StreamId) {
+        loop {
+            let mut iter = self.rest.clone();
+            if self.pass(&mut iter, start).is_none() {
+                return;
+            }
+            self.rest = iter;
+        }
+    }
+
+    /// Passes over the next entry if it lies before `start`.
+    #[inline]
+    fn pass(&self, iter: &mut Iter<'a>, start: StreamId) -> Option<()> {
+        let flags = int(iter)?;
+        if self.id.plus(int(iter)?, int(iter)?) >= start {
+            return None;
+        }
+        let pieces = if flags & SAME_NAMES != 0 { self.head.len } else { usize::try_from(int(iter)?).ok()?.checked_mul(2)? };
+        // The count of pieces comes behind them.
+        iter.nth(pieces).map(|_| ())
+    }
 }
 
 impl<'a> Iterator for Walk<'a> {

@@ -457,6 +457,11 @@ impl<'a> Iterator for Entries<'a> {
             }
             let (id, block) = self.blocks.next()?;
             self.walk = Walk::new(*id, block);
+            if let Some(walk) = &mut self.walk
+                && *id < self.start
+            {
+                walk.seek(self.start);
+            }
         }
     }
 }
