@@ -122,9 +122,9 @@ pub fn read_value(decoded: Decoded<'_, '_>, limits: ValueLimits<'_>) -> Result<V
             read_packed_set(set, limits.set)
         }
         Decoded::SetMembers(members) => Value::Set(read_members(members, limits.set)?),
-        Decoded::ZsetListpack(listpack) => {
-            Value::ZSet(ZSet::from_listpack(listpack, limits.zset).map_err(|_| DecodeError::Malformed("sorted set listpack"))?)
-        }
+        Decoded::ZsetListpack(listpack) => Value::ZSet(
+            ZSet::from_listpack(listpack, limits.zset).map_err(|_| DecodeError::Malformed("sorted set listpack"))?,
+        ),
         Decoded::ZsetMembers(members) => Value::ZSet(read_scored(members, limits.zset)?),
         Decoded::HashListpack(listpack) => {
             let mut hash = Hash::from_listpack(listpack).map_err(|_| DecodeError::Duplicate("hash"))?;

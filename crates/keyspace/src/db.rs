@@ -16,7 +16,7 @@ use crate::slot::{Db, DbIndex, Slot};
 use crate::string::StrRef;
 use crate::table::{At, Place};
 use crate::value::{Value, ValueMut, ValueRef};
-use crate::waiters::{WatchFlag, Waiter};
+use crate::waiters::{Waiter, WatchFlag};
 use crate::{Hash, Set, Stream, ZSet};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -83,7 +83,13 @@ pub struct DbView<'a> {
 impl<'a> DbView<'a> {
     /// A view of database `db` at the time `now_ms` (Unix ms).
     #[inline]
-    pub fn new(locks: &'a mut LockSet, events: &'a mut Events, db: DbIndex, now_ms: i64, clock: AccessClock) -> DbView<'a> {
+    pub fn new(
+        locks: &'a mut LockSet,
+        events: &'a mut Events,
+        db: DbIndex,
+        now_ms: i64,
+        clock: AccessClock,
+    ) -> DbView<'a> {
         DbView { locks, events, db, now_ms, clock, no_touch: false, known: &[], current: Cell::new(0) }
     }
 
@@ -558,7 +564,10 @@ impl<'a> DbView<'a> {
     /// before the command.
     fn insert_entry(&mut self, key: &[u8], entry: Entry, is_new: bool) {
         let (slot, hash) = self.locate(key);
-        debug_assert!(self.db_ref(slot).is_none_or(|db| db.table.find(hash, key).is_none()), "the key is there already");
+        debug_assert!(
+            self.db_ref(slot).is_none_or(|db| db.table.find(hash, key).is_none()),
+            "the key is there already"
+        );
         self.link(slot, hash, entry);
         if is_new {
             self.events.notify(NotifyClass::NEW, "new", self.db, key);
@@ -585,7 +594,8 @@ impl<'a> DbView<'a> {
             return false;
         };
         let keeps_expiry = ttl == SetTtl::Keep || (ttl == SetTtl::Clear && !entry.has_expiry());
-        if keeps_expiry && (value.len() > 20 || resp::num::parse_i64(value).is_none()) && entry.overwrite_inline(value) {
+        if keeps_expiry && (value.len() > 20 || resp::num::parse_i64(value).is_none()) && entry.overwrite_inline(value)
+        {
             entry.set_access(clock.fresh());
         } else {
             self.replace_by_str(key, value, ttl);

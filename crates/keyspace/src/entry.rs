@@ -160,7 +160,9 @@ impl Entry {
     pub fn new(key: &[u8], value: Value, expire_at_ms: Option<i64>) -> Entry {
         match value {
             Value::Int(number) => Entry::new_int(key, number, expire_at_ms),
-            Value::Str(bytes) if bytes.len() <= EMBSTR_MAX => Entry::new_inline(key, &bytes, Kind::Embstr, expire_at_ms),
+            Value::Str(bytes) if bytes.len() <= EMBSTR_MAX => {
+                Entry::new_inline(key, &bytes, Kind::Embstr, expire_at_ms)
+            }
             Value::Str(bytes) | Value::RawStr(bytes) => Entry::new_raw(key, bytes, expire_at_ms),
             Value::List(list) => Entry::new_object(key, Kind::List, list, expire_at_ms),
             Value::Set(set) => Entry::new_object(key, Kind::Set, set, expire_at_ms),
@@ -306,7 +308,8 @@ impl Entry {
             (true, Some(at)) => unsafe { self.meta().cast::<i64>().sub(1).write(at) },
             _ => {
                 let (kind, access) = (self.kind(), self.access());
-                let (payload, value) = if kind.has_payload() { (self.payload(), &[][..]) } else { (0, self.inline_value()) };
+                let (payload, value) =
+                    if kind.has_payload() { (self.payload(), &[][..]) } else { (0, self.inline_value()) };
                 let moved = Entry::build(self.key(), kind, payload, value, expire_at_ms);
                 moved.set_access(access);
                 let old = std::mem::replace(self, moved);
@@ -431,7 +434,8 @@ impl Entry {
         let old_len = self.inline_value().len();
         let tags = self.0 & TAGS;
         if old_len != value.len()
-            && Entry::size_of_block(tags, key_len, Some(old_len)) != Entry::size_of_block(tags, key_len, Some(value.len()))
+            && Entry::size_of_block(tags, key_len, Some(old_len))
+                != Entry::size_of_block(tags, key_len, Some(value.len()))
         {
             return false;
         }

@@ -15,8 +15,8 @@
 pub mod codec;
 pub mod db;
 pub mod entry;
-pub mod eviction;
 pub mod events;
+pub mod eviction;
 pub mod expiry;
 pub mod gate;
 pub mod glob;

@@ -3,11 +3,11 @@
 //! The safe face over the slots' contents: a slot's data is lent only while its lock is held by this set, or while
 //! this thread has the gate closed. Locks are *waited for* in ascending order only; out of order they are only tried.
 
+use crate::events::Events;
 use crate::gate::Participant;
+use crate::hashing::hash_key;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
-use crate::events::Events;
-use crate::hashing::hash_key;
 use crate::slot::{Db, DbIndex, Slot, SlotData};
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
@@ -31,7 +31,15 @@ impl LockSet {
     pub fn new(keyspace: Arc<Keyspace>) -> LockSet {
         let participant = keyspace.gate.join();
         let counters = keyspace.register_counters();
-        LockSet { keyspace, participant, held: SmallVec::new(), bits: Box::new([0; 256]), alone: false, inside: false, counters }
+        LockSet {
+            keyspace,
+            participant,
+            held: SmallVec::new(),
+            bits: Box::new([0; 256]),
+            alone: false,
+            inside: false,
+            counters,
+        }
     }
 
     /// The keyspace.
@@ -218,8 +226,11 @@ impl LockSet {
     pub fn empty_slot(&mut self, slot: Slot, only: Option<DbIndex>, now_ms: i64, garbage: &mut Vec<Db>) -> u64 {
         let counters = self.counters.clone();
         let data = self.slot_mut(slot);
-        let indices: Vec<DbIndex> =
-            data.dbs().filter(|(index, db)| !db.is_empty() && only.is_none_or(|only| only == *index)).map(|(index, _)| index).collect();
+        let indices: Vec<DbIndex> = data
+            .dbs()
+            .filter(|(index, db)| !db.is_empty() && only.is_none_or(|only| only == *index))
+            .map(|(index, _)| index)
+            .collect();
         let mut gone = 0;
         for index in indices {
             data.touch_watchers_in(index, now_ms);

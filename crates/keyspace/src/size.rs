@@ -11,7 +11,9 @@ impl Entry {
     /// elements are looked at (0: all) and the rest is taken to be alike.
     pub fn memory_bytes(&self, samples: usize) -> usize {
         let value = match self.value() {
-            ValueRef::Str(string) if self.kind() == Kind::Buffer => size_of::<Vec<u8>>() + rdb::size_class::round_up(string.len()),
+            ValueRef::Str(string) if self.kind() == Kind::Buffer => {
+                size_of::<Vec<u8>>() + rdb::size_class::round_up(string.len())
+            }
             ValueRef::Str(_) => 0,
             ValueRef::List(list) => list.memory_bytes(),
             ValueRef::Set(set) => set.memory_bytes(samples),

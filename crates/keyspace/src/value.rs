@@ -74,9 +74,27 @@ impl ValueRef<'_> {
         match self {
             ValueRef::Str(_) => 1,
             ValueRef::List(list) => list.nodes_len(),
-            ValueRef::Set(set) => if set.as_table().is_some() { set.len() } else { 1 },
-            ValueRef::ZSet(zset) => if zset.as_listpack().is_some() { 1 } else { zset.len() },
-            ValueRef::Hash(hash) => if hash.as_listpack().is_some() { 1 } else { hash.len() },
+            ValueRef::Set(set) => {
+                if set.as_table().is_some() {
+                    set.len()
+                } else {
+                    1
+                }
+            }
+            ValueRef::ZSet(zset) => {
+                if zset.as_listpack().is_some() {
+                    1
+                } else {
+                    zset.len()
+                }
+            }
+            ValueRef::Hash(hash) => {
+                if hash.as_listpack().is_some() {
+                    1
+                } else {
+                    hash.len()
+                }
+            }
             ValueRef::Stream(stream) => stream.free_effort(),
         }
     }
@@ -100,7 +118,9 @@ impl Value {
 
     /// A string value as SET stores it: an integer when canonical.
     pub fn from_bytes(bytes: &[u8]) -> Value {
-        if bytes.len() <= 20 && let Some(number) = resp::num::parse_i64(bytes) {
+        if bytes.len() <= 20
+            && let Some(number) = resp::num::parse_i64(bytes)
+        {
             return Value::Int(number);
         }
         Value::Str(bytes.to_vec())

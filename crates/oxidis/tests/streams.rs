@@ -45,7 +45,10 @@ impl Scenario {
             let reply = actor.run(command);
             assert!(!reply.is_error(), "{command}: {reply}");
         }
-        let replies = waiting.iter_mut().map(|client| client.read().map_or_else(|_| "waits".into(), |reply| reply.to_string())).collect();
+        let replies = waiting
+            .iter_mut()
+            .map(|client| client.read().map_or_else(|_| "waits".into(), |reply| reply.to_string()))
+            .collect();
         drop(waiting);
         blocked(server, 0);
         replies
@@ -73,7 +76,11 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         before: "XGROUP CREATE s g $ MKSTREAM;XGROUP CREATE s h $",
-        waiting: &["XREADGROUP GROUP g a BLOCK 0 STREAMS s >", "XREADGROUP GROUP h a BLOCK 0 STREAMS s >", "XREAD BLOCK 0 STREAMS s $"],
+        waiting: &[
+            "XREADGROUP GROUP g a BLOCK 0 STREAMS s >",
+            "XREADGROUP GROUP h a BLOCK 0 STREAMS s >",
+            "XREAD BLOCK 0 STREAMS s $",
+        ],
         after: "XGROUP DESTROY s g",
         expected: &["-NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option", "waits", "waits"],
     },
@@ -139,7 +146,10 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         before: "XGROUP CREATE s g 0 MKSTREAM;XADD s 1 a b;XREADGROUP GROUP g old STREAMS s >",
-        waiting: &["XREADGROUP GROUP g a NOACK BLOCK 0 COUNT 1 STREAMS s >", "XREADGROUP GROUP g b BLOCK 0 STREAMS s >"],
+        waiting: &[
+            "XREADGROUP GROUP g a NOACK BLOCK 0 COUNT 1 STREAMS s >",
+            "XREADGROUP GROUP g b BLOCK 0 STREAMS s >",
+        ],
         after: "XGROUP SETID s g 0;XADD s 2 c d",
         expected: &["[[s [[1-0 [a b]]]]]", "[[s [[2-0 [c d]]]]]"],
     },

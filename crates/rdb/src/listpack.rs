@@ -247,11 +247,7 @@ impl Listpack {
             if index < 0 || index >= count {
                 return None;
             }
-            if index > count / 2 {
-                (count.abs_diff(index + 1), false)
-            } else {
-                (index.unsigned_abs(), true)
-            }
+            if index > count / 2 { (count.abs_diff(index + 1), false) } else { (index.unsigned_abs(), true) }
         };
         let mut pos = if forward { self.first()? } else { self.last()? };
         while steps > 0 {

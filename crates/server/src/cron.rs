@@ -63,7 +63,19 @@ impl Cron {
     /// Worker `index` starts with its share of slots.
     pub fn new(index: u16) -> Cron {
         let now = Instant::now();
-        Cron { next_expiry: now, next_tenth: now, next_sweep: now, read_at_sweep: 0, slot: index as usize, sweep_every_ms: 100, sweep: Sweep::default(), reads: 0, written: [0; 2], surveyed: 0, survey: Survey::default() }
+        Cron {
+            next_expiry: now,
+            next_tenth: now,
+            next_sweep: now,
+            read_at_sweep: 0,
+            slot: index as usize,
+            sweep_every_ms: 100,
+            sweep: Sweep::default(),
+            reads: 0,
+            written: [0; 2],
+            surveyed: 0,
+            survey: Survey::default(),
+        }
     }
 
     /// How many places of clients are looked at in one portion.
@@ -247,7 +259,8 @@ fn survey_slot(survey: &mut Survey, slot: &SlotData, now_ms: i64) {
         of_db.table_bytes += db.table().memory_bytes() as u64;
         if db.expiring() > 0 {
             // The first entries of a table by hash are as good a sample as any.
-            let ends = db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
+            let ends =
+                db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
             for left in ends.filter_map(|at_ms| u64::try_from(at_ms - now_ms).ok()) {
                 of_db.ttl_ms += left;
                 of_db.ttl_samples += 1;

@@ -219,7 +219,8 @@ fn ranges_of_bits_at_every_edge() {
     for start in [0, 1, 3, 4, 7, 8, 11, 12, 16, 20, 23, 24, 31, 33, 39, 40, 47, 63, 64, 100, 111] {
         for len in [0, 1, 2, 4, 7, 8, 9, 15, 16, 30, 64, 70, 111] {
             let end = start + len;
-            writeln!(lines, "BITCOUNT k {start} {end} BIT\nBITPOS k 0 {start} {end} BIT\nBITPOS k 1 {start} {end} BIT").unwrap();
+            writeln!(lines, "BITCOUNT k {start} {end} BIT\nBITPOS k 0 {start} {end} BIT\nBITPOS k 1 {start} {end} BIT")
+                .unwrap();
         }
     }
     differential(&lines);

@@ -5,8 +5,8 @@ use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{int, is_word};
 use crate::table::{self, CommandId, errors};
-use keyspace::stream::{Log, StreamId, StreamLimits, Trim, TrimTo};
 use keyspace::NotifyClass;
+use keyspace::stream::{Log, StreamId, StreamLimits, Trim, TrimTo};
 use resp::Args;
 
 /// All fields and values of an entry together stay below this many bytes, as a listpack must hold them.
@@ -14,8 +14,10 @@ const ENTRY_BYTES_MAX: usize = 1 << 30;
 
 const TWO_STRATEGIES: CmdError =
     CmdError::new("ERR syntax error, MAXLEN and MINID options at the same time are not compatible");
-const EXHAUSTED: CmdError = CmdError::new("ERR The stream has exhausted the last possible ID, unable to add more items");
-const NOT_GREATER: CmdError = CmdError::new("ERR The ID specified in XADD is equal or smaller than the target stream top item");
+const EXHAUSTED: CmdError =
+    CmdError::new("ERR The stream has exhausted the last possible ID, unable to add more items");
+const NOT_GREATER: CmdError =
+    CmdError::new("ERR The ID specified in XADD is equal or smaller than the target stream top item");
 
 /// Options of both commands.
 #[derive(Default)]
@@ -40,14 +42,16 @@ impl Options {
                 break;
             } else if is_word(word, "maxlen") && has_more {
                 let value = options.strategy(args, &mut at)?;
-                let len = u64::try_from(int(value)?).map_err(|_| CmdError::new("ERR The MAXLEN argument must be >= 0."))?;
+                let len =
+                    u64::try_from(int(value)?).map_err(|_| CmdError::new("ERR The MAXLEN argument must be >= 0."))?;
                 options.trim = Some(TrimTo::Len(len));
             } else if is_word(word, "minid") && has_more {
                 let value = options.strategy(args, &mut at)?;
                 options.trim = Some(TrimTo::MinId(id::strict(value, 0)?));
             } else if is_word(word, "limit") && has_more {
                 let limit = int(args.at(at + 1))?;
-                options.limit = Some(u64::try_from(limit).map_err(|_| CmdError::new("ERR The LIMIT argument must be >= 0."))?);
+                options.limit =
+                    Some(u64::try_from(limit).map_err(|_| CmdError::new("ERR The LIMIT argument must be >= 0."))?);
                 at += 1;
             } else if adds && is_word(word, "nomkstream") {
                 options.no_stream = true;

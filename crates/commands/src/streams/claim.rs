@@ -59,7 +59,11 @@ impl Claim {
             None => deliveries.wrapping_add(u64::from(!self.just_id)),
         };
         group.assign(id, Pending { consumer, delivered_ms: self.delivered_ms, deliveries });
-        if self.just_id { write_id(out, id) } else { write_entry(out, entry) }
+        if self.just_id {
+            write_id(out, id)
+        } else {
+            write_entry(out, entry)
+        }
         if let Some(consumer) = group.consumer_mut(consumer) {
             consumer.active_ms = self.now_ms;
         }
@@ -148,7 +152,8 @@ fn parse_options(claim: &mut Claim, args: Args<'_>) -> Result<StreamId, CmdError
                 at -= 1;
             }
             Some(value) if is_word(word, "idle") => {
-                claim.delivered_ms = claim.now_ms.wrapping_sub(any(value, "ERR Invalid IDLE option argument for XCLAIM")?);
+                claim.delivered_ms =
+                    claim.now_ms.wrapping_sub(any(value, "ERR Invalid IDLE option argument for XCLAIM")?);
             }
             Some(value) if is_word(word, "time") => {
                 claim.delivered_ms = any(value, "ERR Invalid TIME option argument for XCLAIM")?;

@@ -210,7 +210,9 @@ pub(super) fn cost(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
     let groups: usize = stream
         .groups()
         .values()
-        .map(|group| group.consumers_len() + 2 * group.pending().len().min(limit.saturating_mul(1 + group.consumers_len())))
+        .map(|group| {
+            group.consumers_len() + 2 * group.pending().len().min(limit.saturating_mul(1 + group.consumers_len()))
+        })
         .sum();
     blocks.saturating_add(entries).saturating_add(groups)
 }

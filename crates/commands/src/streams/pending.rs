@@ -77,7 +77,8 @@ pub(super) fn xpending(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
 fn write_summary(out: &mut Reply, group: &Group) {
     out.array(4);
     out.count(group.pending().len());
-    let (Some((first, _)), Some((last, _))) = (group.pending().first_key_value(), group.pending().last_key_value()) else {
+    let (Some((first, _)), Some((last, _))) = (group.pending().first_key_value(), group.pending().last_key_value())
+    else {
         out.null();
         out.null();
         out.null_array();

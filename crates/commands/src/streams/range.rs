@@ -103,7 +103,9 @@ pub(super) fn xsetid(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         } else if is_word(word, "maxdeletedid") {
             max_deleted_id = id::strict(value, 0)?;
             if last_id < max_deleted_id {
-                return Err(CmdError::new("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"));
+                return Err(CmdError::new(
+                    "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id",
+                ));
             }
         } else {
             return Err(SYNTAX);
@@ -117,7 +119,9 @@ pub(super) fn xsetid(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         return Err(CmdError::new("ERR The ID specified in XSETID is smaller than the target stream top item"));
     }
     if !log.is_empty() && entries_added.is_some_and(|added| added < log.len()) {
-        return Err(CmdError::new("ERR The entries_added specified in XSETID is smaller than the target stream length"));
+        return Err(CmdError::new(
+            "ERR The entries_added specified in XSETID is smaller than the target stream length",
+        ));
     }
     log.set_last_id(last_id, entries_added, (!max_deleted_id.is_zero()).then_some(max_deleted_id));
     ctx.out.ok();

@@ -6,8 +6,8 @@ use super::{count_changes, group_changed, id, stream_at, text, write_entries, wr
 use crate::ctx::{Block, Ctx, TimeoutReply};
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{int, is_word};
-use keyspace::stream::{ConsumerId, Group, Log, Pending, StreamId};
 use keyspace::ValueMut;
+use keyspace::stream::{ConsumerId, Group, Log, Pending, StreamId};
 use resp::{Args, Reply};
 
 /// XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key …] id [id …]
@@ -56,13 +56,17 @@ impl<'a> Request<'a> {
                 break;
             } else if is_word(word, "group") && more >= 2 {
                 if !grouped {
-                    return Err(CmdError::new("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."));
+                    return Err(CmdError::new(
+                        "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.",
+                    ));
                 }
                 request.group = Some((args.at(at + 1), args.at(at + 2)));
                 at += 2;
             } else if is_word(word, "noack") {
                 if !grouped {
-                    return Err(CmdError::new("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."));
+                    return Err(CmdError::new(
+                        "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.",
+                    ));
                 }
                 request.no_ack = true;
             } else {
@@ -233,7 +237,9 @@ fn read_group(
     let now_ms = ctx.db.now_ms();
     // Counts the second look-up; the next line gets the stream to change.
     ctx.db.read_stream(key)?;
-    let Some(ValueMut::Stream(stream)) = ctx.db.entry_mut(key).map(keyspace::Entry::value_mut) else { return Ok(false) };
+    let Some(ValueMut::Stream(stream)) = ctx.db.entry_mut(key).map(keyspace::Entry::value_mut) else {
+        return Ok(false);
+    };
     let (log, groups) = stream.parts_mut();
     let Some(group) = groups.get_mut(group_name) else { return Ok(false) };
     let (consumer, is_new) = see_consumer(group, consumer_name, now_ms)?;
@@ -315,7 +321,15 @@ fn deliver(out: &mut Reply, log: &Log, group: &mut Group, consumer: ConsumerId, 
 }
 
 /// Writes what is pending under a consumer; entries that are gone by their id alone.
-fn write_history(out: &mut Reply, log: &Log, group: &mut Group, consumer: ConsumerId, start: StreamId, limit: usize, now_ms: i64) {
+fn write_history(
+    out: &mut Reply,
+    log: &Log,
+    group: &mut Group,
+    consumer: ConsumerId,
+    start: StreamId,
+    limit: usize,
+    now_ms: i64,
+) {
     let ids: Vec<StreamId> = match group.consumer(consumer) {
         Some(consumer) => {
             let limit = if limit == 0 { usize::MAX } else { limit };
@@ -329,7 +343,8 @@ fn write_history(out: &mut Reply, log: &Log, group: &mut Group, consumer: Consum
             Some(entry) => {
                 write_entry(out, entry);
                 if let Some(pending) = group.pending().get(&id) {
-                    let pending = Pending { delivered_ms: now_ms, deliveries: pending.deliveries.wrapping_add(1), ..*pending };
+                    let pending =
+                        Pending { delivered_ms: now_ms, deliveries: pending.deliveries.wrapping_add(1), ..*pending };
                     group.assign(id, pending);
                 }
             }

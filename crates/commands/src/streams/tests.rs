@@ -172,7 +172,22 @@ fn small_blocks() {
     let mut lines = String::new();
     let mut bench = Bench::new();
     bench.settings.stream.node_max_entries = 3;
-    let ids = ["1-1", "1-5", "1-255", "2-0", "2-1", "300-0", "301-0", "66000-1", "66000-2", "66000-3", "66001-0", "1700000000000-0", "1700000000001-0", "1700000000002-7"];
+    let ids = [
+        "1-1",
+        "1-5",
+        "1-255",
+        "2-0",
+        "2-1",
+        "300-0",
+        "301-0",
+        "66000-1",
+        "66000-2",
+        "66000-3",
+        "66001-0",
+        "1700000000000-0",
+        "1700000000001-0",
+        "1700000000002-7",
+    ];
     for id in ids {
         lines.push_str(&format!("XADD s {id} field {id}\nXINFO STREAM s\n"));
     }
@@ -396,17 +411,32 @@ fn lags() {
         lines.push_str(&format!("XADD s {i} a {i}\nXINFO GROUPS s\n"));
     }
     for (index, command) in [
-        "XDEL s 3", "XTRIM s MAXLEN 4", "XDEL s 6", "XADD s 9 a 9", "XGROUP SETID s h 4", "XTRIM s MINID 5", "XADD s 10 a b", "XDEL s 9 10",
-        "XGROUP SETID s g 0", "XTRIM s MAXLEN 0", "XSETID s 20 ENTRIESADDED 50 MAXDELETEDID 1", "XADD s 21 a b", "XGROUP SETID s g 5 ENTRIESREAD 2",
+        "XDEL s 3",
+        "XTRIM s MAXLEN 4",
+        "XDEL s 6",
+        "XADD s 9 a 9",
+        "XGROUP SETID s h 4",
+        "XTRIM s MINID 5",
+        "XADD s 10 a b",
+        "XDEL s 9 10",
+        "XGROUP SETID s g 0",
+        "XTRIM s MAXLEN 0",
+        "XSETID s 20 ENTRIESADDED 50 MAXDELETEDID 1",
+        "XADD s 21 a b",
+        "XGROUP SETID s g 5 ENTRIESREAD 2",
     ]
     .into_iter()
     .enumerate()
     {
-        lines.push_str(&format!("{command}\nXINFO GROUPS s\nXREADGROUP GROUP g c COUNT 1 STREAMS s >\nXINFO GROUPS s\n"));
+        lines.push_str(&format!(
+            "{command}\nXINFO GROUPS s\nXREADGROUP GROUP g c COUNT 1 STREAMS s >\nXINFO GROUPS s\n"
+        ));
         if index % 3 == 0 {
             lines.push_str("XREADGROUP GROUP h c COUNT 1 NOACK STREAMS s >\nXINFO GROUPS s\n");
         }
-        lines.push_str("XGROUP CREATE s n $\nXGROUP CREATE s m 0\nXINFO GROUPS s\nXGROUP DESTROY s n\nXGROUP DESTROY s m\n");
+        lines.push_str(
+            "XGROUP CREATE s n $\nXGROUP CREATE s m 0\nXINFO GROUPS s\nXGROUP DESTROY s n\nXGROUP DESTROY s m\n",
+        );
     }
     differential(&lines);
 }
@@ -517,7 +547,10 @@ fn waiting() {
     bench.check("XADD a 7 f v", "$3 7-0");
     bench.check("XREAD BLOCK 0 STREAMS a b $ 5", "(blocked)");
     let replaced = vec![(6, b"7-0".to_vec())];
-    assert_eq!(bench.block, Some(Block { keys: 4..6, deadline_ms: None, timeout_reply: TimeoutReply::NullArray, replaced }));
+    assert_eq!(
+        bench.block,
+        Some(Block { keys: 4..6, deadline_ms: None, timeout_reply: TimeoutReply::NullArray, replaced })
+    );
     bench.check("XREAD BLOCK 0 STREAMS a 6", "*1 *2 $1 a *1 *2 $3 7-0 *2 $1 f $1 v");
     bench.check("XGROUP CREATE a g $", "+OK");
     bench.check("XREADGROUP GROUP g c BLOCK 0 STREAMS a >", "(blocked)");
@@ -608,7 +641,11 @@ fn payloads_are_redis_own() {
     assert_eq!(bulk(&oracle.ask(&[b"DUMP", b"s"])), ours);
     let dumped = bench.run_args(&[b"DUMP", b"s"]);
     assert_eq!(oracle.ask(&[b"RESTORE", b"s", b"0", bulk(&dumped), b"REPLACE"]), b"+OK\r\n");
-    for line in [&[&b"XINFO"[..], b"STREAM", b"s", b"FULL", b"COUNT", b"0"][..], &[b"XINFO", b"GROUPS", b"s"], &[b"XRANGE", b"s", b"-", b"+"]] {
+    for line in [
+        &[&b"XINFO"[..], b"STREAM", b"s", b"FULL", b"COUNT", b"0"][..],
+        &[b"XINFO", b"GROUPS", b"s"],
+        &[b"XRANGE", b"s", b"-", b"+"],
+    ] {
         assert_eq!(bench.run_args(line).escape_ascii().to_string(), oracle.ask(line).escape_ascii().to_string());
     }
     let mut digest = Digest::default();
@@ -769,16 +806,26 @@ fn random_lines(random: &mut fastrand::Rng, count: usize) -> String {
         };
         let trim = |random: &mut fastrand::Rng| {
             let how = pick(random, &["", "=", "~", "~"]);
-            let mut text = if random.bool() { format!("MAXLEN {how} {}", random.u8(0..25)) } else { format!("MINID {how} {}", id(random)) };
+            let mut text = if random.bool() {
+                format!("MAXLEN {how} {}", random.u8(0..25))
+            } else {
+                format!("MINID {how} {}", id(random))
+            };
             if random.u8(0..4) == 0 {
                 text.push_str(&format!(" LIMIT {}", random.u8(0..20)));
             }
             text
         };
-        let some = |random: &mut fastrand::Rng| (0..random.usize(1..4)).map(|_| id(random)).filter(|id| !id.is_empty()).collect::<Vec<_>>().join(" ");
+        let some = |random: &mut fastrand::Rng| {
+            (0..random.usize(1..4)).map(|_| id(random)).filter(|id| !id.is_empty()).collect::<Vec<_>>().join(" ")
+        };
         let line = match random.u8(0..40) {
             0..=11 => {
-                let id = if random.u8(0..10) == 0 { id(random) } else { format!("{top}-{}", pick(random, &["*", "1", "2", "3"])) };
+                let id = if random.u8(0..10) == 0 {
+                    id(random)
+                } else {
+                    format!("{top}-{}", pick(random, &["*", "1", "2", "3"]))
+                };
                 let trim = if random.u8(0..6) == 0 { trim(random) } else { String::new() };
                 let make = pick(random, &["", "", "", "NOMKSTREAM"]);
                 let fields = pick(random, &["f 1", "f 2", "f 1 g 2", "g -5 f xyz", "f"]);
@@ -789,12 +836,20 @@ fn random_lines(random: &mut fastrand::Rng, count: usize) -> String {
             16 => format!("XRANGE {key} {} {} COUNT {}", bound(random), bound(random), random.i8(-1..6)),
             17 => format!("XREVRANGE {key} {} {}", bound(random), bound(random)),
             18 => format!("XREAD COUNT {} STREAMS {key} t {} {}", random.u8(0..4), id(random), id(random)),
-            19 | 20 => format!("XGROUP CREATE {key} {group} {} {}", id(random), pick(random, &["MKSTREAM", "", "ENTRIESREAD 3", "ENTRIESREAD -1", "FOO"])),
+            19 | 20 => format!(
+                "XGROUP CREATE {key} {group} {} {}",
+                id(random),
+                pick(random, &["MKSTREAM", "", "ENTRIESREAD 3", "ENTRIESREAD -1", "FOO"])
+            ),
             21 => format!("XGROUP SETID {key} {group} {} {}", id(random), pick(random, &["", "", "ENTRIESREAD 5"])),
             22 if random.u8(0..3) == 0 => format!("XGROUP DESTROY {key} {group}"),
             22 => format!("XGROUP DELCONSUMER {key} {group} {consumer}"),
             23 => format!("XGROUP CREATECONSUMER {key} {group} {consumer}"),
-            24..=27 => format!("XREADGROUP GROUP {group} {consumer} COUNT {} {} STREAMS {key} >", random.u8(0..5), pick(random, &["", "", "NOACK"])),
+            24..=27 => format!(
+                "XREADGROUP GROUP {group} {consumer} COUNT {} {} STREAMS {key} >",
+                random.u8(0..5),
+                pick(random, &["", "", "NOACK"])
+            ),
             28 => format!("XREADGROUP GROUP {group} {consumer} COUNT {} STREAMS {key} {}", random.u8(0..5), id(random)),
             29 | 30 => format!("XACK {key} {group} {}", some(random)),
             31 => format!("XPENDING {key} {group}"),
@@ -802,12 +857,33 @@ fn random_lines(random: &mut fastrand::Rng, count: usize) -> String {
                 "XCLAIM {key} {group} {consumer} {} {} {}",
                 pick(random, &["0", "0", "1000000000000", "-3"]),
                 some(random),
-                pick(random, &["", "FORCE", "JUSTID", "FORCE JUSTID", "TIME 3", "RETRYCOUNT 4", "LASTID 7", "FORCE RETRYCOUNT 2 TIME 1"])
+                pick(
+                    random,
+                    &[
+                        "",
+                        "FORCE",
+                        "JUSTID",
+                        "FORCE JUSTID",
+                        "TIME 3",
+                        "RETRYCOUNT 4",
+                        "LASTID 7",
+                        "FORCE RETRYCOUNT 2 TIME 1"
+                    ]
+                )
             ),
-            34 => format!("XAUTOCLAIM {key} {group} {consumer} 0 {} COUNT {} {}", bound(random), random.u8(0..5), pick(random, &["", "JUSTID"])),
+            34 => format!(
+                "XAUTOCLAIM {key} {group} {consumer} 0 {} COUNT {} {}",
+                bound(random),
+                random.u8(0..5),
+                pick(random, &["", "JUSTID"])
+            ),
             35 | 36 => format!("XINFO GROUPS {key}"),
             37 => format!("XINFO STREAM {key}"),
-            38 => format!("XSETID {key} {} {}", id(random), pick(random, &["", "ENTRIESADDED 100", "MAXDELETEDID 3", "ENTRIESADDED 9 MAXDELETEDID 1"])),
+            38 => format!(
+                "XSETID {key} {} {}",
+                id(random),
+                pick(random, &["", "ENTRIESADDED 100", "MAXDELETEDID 3", "ENTRIESADDED 9 MAXDELETEDID 1"])
+            ),
             _ => pick(random, &["DEL u", "COPY s u REPLACE", "RENAME u t", "HELLO 3", "HELLO 2", "EXISTS s t u"]),
         };
         lines.push_str(&format!("7.2 {line}\n"));

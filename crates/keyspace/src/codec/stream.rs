@@ -98,11 +98,8 @@ fn read_counters(reader: &mut StreamReader<'_, '_>, log: &mut Log) -> Result<(),
 
 fn read_group(reader: &mut StreamReader<'_, '_>, log: &Log) -> Result<Group, DecodeError> {
     let last_id = read_id(reader)?;
-    let entries_read = if reader.form >= StreamForm::V2 {
-        i64::try_from(reader.number()?).ok()
-    } else {
-        log.entries_until(last_id)
-    };
+    let entries_read =
+        if reader.form >= StreamForm::V2 { i64::try_from(reader.number()?).ok() } else { log.entries_until(last_id) };
     let mut group = Group::new(last_id, entries_read);
     let mut pending: BTreeMap<StreamId, (i64, u64)> = BTreeMap::new();
     for _ in 0..reader.number()? {

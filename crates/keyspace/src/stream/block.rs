@@ -157,7 +157,8 @@ impl<'a> Walk<'a> {
         if self.id.plus(int(iter)?, int(iter)?) >= start {
             return None;
         }
-        let pieces = if flags & SAME_NAMES != 0 { self.head.len } else { usize::try_from(int(iter)?).ok()?.checked_mul(2)? };
+        let pieces =
+            if flags & SAME_NAMES != 0 { self.head.len } else { usize::try_from(int(iter)?).ok()?.checked_mul(2)? };
         // The count of pieces comes behind them.
         iter.nth(pieces).map(|_| ())
     }

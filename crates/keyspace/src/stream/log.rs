@@ -147,7 +147,8 @@ impl Log {
     /// Entries from `start` to `end`, both included.
     pub fn range(&self, start: StreamId, end: StreamId) -> Entries<'_> {
         let from = self.blocks.range(..=start).next_back().map_or(start, |(id, _)| *id);
-        let blocks = if from <= end { self.blocks.range(from..=end) } else { self.blocks.range(StreamId::MIN..StreamId::MIN) };
+        let blocks =
+            if from <= end { self.blocks.range(from..=end) } else { self.blocks.range(StreamId::MIN..StreamId::MIN) };
         Entries { blocks, walk: None, start, end }
     }
 
@@ -191,7 +192,8 @@ impl Log {
         let mut deleted = 0;
         while let Some((&block_id, listpack)) = self.blocks.first_key_value() {
             let live = Head::read(listpack).map_or(0, |head| head.live.unsigned_abs());
-            if matches!(trim.to, TrimTo::Len(len) if self.len <= len) || (trim.limit > 0 && deleted + live > trim.limit) {
+            if matches!(trim.to, TrimTo::Len(len) if self.len <= len) || (trim.limit > 0 && deleted + live > trim.limit)
+            {
                 break;
             }
             let whole = match trim.to {
@@ -291,7 +293,10 @@ impl Log {
 
     /// Whether entries were deleted by id from `start` on, so that counting by the counters is no longer right.
     pub fn has_gaps_from(&self, start: StreamId) -> bool {
-        self.len > 0 && !self.max_deleted_id.is_zero() && self.first_id <= self.max_deleted_id && start <= self.max_deleted_id
+        self.len > 0
+            && !self.max_deleted_id.is_zero()
+            && self.first_id <= self.max_deleted_id
+            && start <= self.max_deleted_id
     }
 
     /// How many entries were ever added up to this id; `None` when that cannot be told.
@@ -373,7 +378,13 @@ impl Log {
     ///
     /// # Errors
     /// They contradict the blocks.
-    pub fn finish(&mut self, len: u64, last_id: StreamId, max_deleted_id: StreamId, entries_added: u64) -> Result<(), InvalidStream> {
+    pub fn finish(
+        &mut self,
+        len: u64,
+        last_id: StreamId,
+        max_deleted_id: StreamId,
+        entries_added: u64,
+    ) -> Result<(), InvalidStream> {
         if len != self.len || self.last_live_id().is_some_and(|live| live > last_id) {
             return Err(InvalidStream);
         }

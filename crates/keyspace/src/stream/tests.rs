@@ -14,7 +14,11 @@ fn content(entry: StreamEntry<'_>) -> (StreamId, Vec<Vec<u8>>) {
 }
 
 fn compare(log: &Log, model: &Model, start: StreamId, end: StreamId) {
-    let expected: Vec<_> = if start <= end { model.range(start..=end).map(|(id, fields)| (*id, fields.clone())).collect() } else { Vec::new() };
+    let expected: Vec<_> = if start <= end {
+        model.range(start..=end).map(|(id, fields)| (*id, fields.clone())).collect()
+    } else {
+        Vec::new()
+    };
     let found: Vec<_> = log.range(start, end).map(content).collect();
     assert_eq!(found, expected);
     let mut back: Vec<_> = log.range_back(start, end).map(content).collect();
@@ -61,7 +65,10 @@ fn model_trim(model: &mut Model, blocks: &[(StreamId, StreamId, usize)], trim: T
 fn a_log_is_an_ordered_map() {
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let limits = StreamLimits { node_max_bytes: [0, 60, 300, 4096][random.usize(0..4)], node_max_entries: [0, 1, 3, 10, 100][random.usize(0..5)] };
+        let limits = StreamLimits {
+            node_max_bytes: [0, 60, 300, 4096][random.usize(0..4)],
+            node_max_entries: [0, 1, 3, 10, 100][random.usize(0..5)],
+        };
         let mut log = Log::default();
         let mut model = Model::new();
         let mut added = 0;
@@ -89,7 +96,11 @@ fn a_log_is_an_ordered_map() {
                 }
                 12..=15 => {
                     let ids: Vec<StreamId> = model.keys().copied().collect();
-                    let id = if ids.is_empty() || random.u8(0..4) == 0 { StreamId::new(random.u64(0..1000), 1) } else { ids[random.usize(0..ids.len())] };
+                    let id = if ids.is_empty() || random.u8(0..4) == 0 {
+                        StreamId::new(random.u64(0..1000), 1)
+                    } else {
+                        ids[random.usize(0..ids.len())]
+                    };
                     assert_eq!(log.delete(id), model.remove(&id).is_some());
                     assert!(!log.delete(id));
                 }
@@ -119,7 +130,10 @@ fn a_log_is_an_ordered_map() {
                     let (start, end) = (pick(&mut random), pick(&mut random));
                     compare(&log, &model, start, end);
                     compare(&log, &model, start.next().unwrap(), end);
-                    assert_eq!(log.get(start).map(content), model.get_key_value(&start).map(|(id, fields)| (*id, fields.clone())));
+                    assert_eq!(
+                        log.get(start).map(content),
+                        model.get_key_value(&start).map(|(id, fields)| (*id, fields.clone()))
+                    );
                 }
                 18 => {
                     let top = log.last_live_id().unwrap_or(StreamId::MIN);
@@ -178,7 +192,21 @@ fn blocks_that_lie_are_refused() {
         Log::default().push_block(id, copy)
     };
     // Live entries, deleted ones, number of names, the zero, flags, milliseconds, pieces.
-    for (index, value) in [(0, 2), (0, -1), (1, 1), (2, 2), (2, -1), (2, i64::MAX), (4, 1), (5, 0), (5, 4), (10, -1), (10, 0), (9, 3), (9, i64::MAX)] {
+    for (index, value) in [
+        (0, 2),
+        (0, -1),
+        (1, 1),
+        (2, 2),
+        (2, -1),
+        (2, i64::MAX),
+        (4, 1),
+        (5, 0),
+        (5, 4),
+        (10, -1),
+        (10, 0),
+        (9, 3),
+        (9, i64::MAX),
+    ] {
         assert!(damaged(index, value).is_err(), "{index} {value}");
     }
     assert!(damaged(0, 3).is_ok());
@@ -214,7 +242,8 @@ fn groups_keep_both_sides_alike() {
         }
     }
     group.check();
-    let owners: BTreeMap<StreamId, Vec<u8>> = group.pending().iter().map(|(id, pending)| (*id, group.consumer_name(pending.consumer).to_vec())).collect();
+    let owners: BTreeMap<StreamId, Vec<u8>> =
+        group.pending().iter().map(|(id, pending)| (*id, group.consumer_name(pending.consumer).to_vec())).collect();
     assert_eq!(owners, model);
 }
 

@@ -69,7 +69,8 @@ pub fn decode<'r, 'a>(
         }
         ValueType::SetIntset => {
             let blob = reader.string()?;
-            let intset = Intset::from_bytes(blob.to_bytes(&mut [0; 24])).map_err(|_| DecodeError::Malformed("intset"))?;
+            let intset =
+                Intset::from_bytes(blob.to_bytes(&mut [0; 24])).map_err(|_| DecodeError::Malformed("intset"))?;
             Decoded::SetIntset(intset)
         }
         ValueType::SetListpack => {
@@ -164,7 +165,10 @@ impl<'r, 'a> Members<'r, 'a> {
     }
 
     /// Reads one element with `read`; ends the iteration at an error.
-    fn step<T>(&mut self, read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>) -> Option<Result<T, DecodeError>> {
+    fn step<T>(
+        &mut self,
+        read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
+    ) -> Option<Result<T, DecodeError>> {
         self.left = self.left.checked_sub(1)?;
         let result = read(self.reader);
         if result.is_err() {

@@ -82,7 +82,8 @@ impl<'r, 'a> StreamReader<'r, 'a> {
         let key = self.reader.string()?;
         let key = key.to_bytes(&mut [0; 24]).try_into().map_err(|_| DecodeError::Malformed("stream block id"))?;
         let blob = self.reader.string()?;
-        let listpack = Listpack::from_bytes(blob.to_bytes(&mut [0; 24])).map_err(|_| DecodeError::Malformed("stream listpack"))?;
+        let listpack =
+            Listpack::from_bytes(blob.to_bytes(&mut [0; 24])).map_err(|_| DecodeError::Malformed("stream listpack"))?;
         Ok((key, listpack))
     }
 }

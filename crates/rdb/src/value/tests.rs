@@ -78,7 +78,11 @@ fn drain(decoded: Decoded<'_, '_>) -> Result<Vec<Bytes>, DecodeError> {
 }
 
 /// Writes a DUMP payload and reads it back.
-fn round_trip(value_type: ValueType, compress: bool, write: &dyn Fn(&mut Writer<'_>)) -> Result<Vec<Bytes>, DecodeError> {
+fn round_trip(
+    value_type: ValueType,
+    compress: bool,
+    write: &dyn Fn(&mut Writer<'_>),
+) -> Result<Vec<Bytes>, DecodeError> {
     let mut payload = vec![];
     let mut writer = if compress { Writer::compressing(&mut payload) } else { Writer::new(&mut payload) };
     writer.value_type(value_type);

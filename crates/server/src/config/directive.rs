@@ -167,10 +167,9 @@ impl Directive {
                 self.name,
                 work.name()
             )),
-            Applies::Never(reason) => Some(format!(
-                "WARNING: the directive '{}' is accepted but has no effect: {reason}.",
-                self.name
-            )),
+            Applies::Never(reason) => {
+                Some(format!("WARNING: the directive '{}' is accepted but has no effect: {reason}.", self.name))
+            }
         }
     }
 }
@@ -193,8 +192,6 @@ pub fn find(name: &[u8]) -> Option<Named> {
 /// Every name and alias.
 pub fn all_names() -> impl Iterator<Item = Named> {
     DIRECTIVES.iter().flat_map(|directive| {
-        std::iter::once(directive.name)
-            .chain(directive.alias)
-            .map(move |name| Named { name, directive })
+        std::iter::once(directive.name).chain(directive.alias).map(move |name| Named { name, directive })
     })
 }

@@ -22,14 +22,23 @@ use std::time::{Duration, Instant};
 
 impl Worker {
     /// Hangs a client in the queues of the keys it waits for; their slots are held.
-    pub(crate) fn block_client(&mut self, conn: ConnId, session: &mut Session, id: CommandId, args: Args<'_>, block: &Block) {
+    pub(crate) fn block_client(
+        &mut self,
+        conn: ConnId,
+        session: &mut Session,
+        id: CommandId,
+        args: Args<'_>,
+        block: &Block,
+    ) {
         let waiter_id = self.locks.keyspace().next_waiter_id();
         #[allow(clippy::cast_possible_truncation)]
         let command = id.index() as u16;
         let resp3 = session.proto == Proto::Resp3;
         let mut kept = args.to_owned_args();
         if !block.replaced.is_empty() {
-            let replaced = |index: usize| block.replaced.iter().find(|(other, _)| *other == index).map(|(_, argument)| argument.as_slice());
+            let replaced = |index: usize| {
+                block.replaced.iter().find(|(other, _)| *other == index).map(|(_, argument)| argument.as_slice())
+            };
             kept = args.iter().enumerate().map(|(index, argument)| replaced(index).unwrap_or(argument)).collect();
         }
         let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
@@ -154,9 +163,20 @@ impl Worker {
     }
 
     /// A client of this worker was served: it gets its reply and goes on.
-    pub(crate) fn client_served(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: u64, reply: Vec<u8>, ticks: u64) {
+    pub(crate) fn client_served(
+        &mut self,
+        conns: &mut Conns<Worker>,
+        conn: ConnId,
+        waiter: u64,
+        reply: Vec<u8>,
+        ticks: u64,
+    ) {
         let Some(session) = conns.state_mut(conn) else { return };
-        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter);
+        let is_its = session
+            .extra
+            .as_ref()
+            .and_then(|extra| extra.blocked.as_ref())
+            .is_some_and(|blocked| blocked.waiter.id == waiter);
         if !is_its {
             return;
         }
@@ -189,7 +209,8 @@ impl Worker {
         for key in &blocked.keys {
             let slot = self.locks.keyspace().slot(key);
             if self.locks.try_lock(slot) {
-                let mut view = DbView::new(&mut self.locks, &mut self.events, blocked.waiter.db, self.now_ms, self.clock);
+                let mut view =
+                    DbView::new(&mut self.locks, &mut self.events, blocked.waiter.db, self.now_ms, self.clock);
                 view.remove_waiter(key, blocked.waiter.id);
                 self.locks.unlock_all();
             }
@@ -220,9 +241,19 @@ impl Worker {
     }
 
     /// As [`Worker::end_wait`] for a waiter that the caller has claimed.
-    pub(crate) fn end_claimed_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: &Arc<Waiter>, error: Option<&str>) {
+    pub(crate) fn end_claimed_wait(
+        &mut self,
+        conns: &mut Conns<Worker>,
+        conn: ConnId,
+        waiter: &Arc<Waiter>,
+        error: Option<&str>,
+    ) {
         let Some(session) = conns.state_mut(conn) else { return };
-        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter.id);
+        let is_its = session
+            .extra
+            .as_ref()
+            .and_then(|extra| extra.blocked.as_ref())
+            .is_some_and(|blocked| blocked.waiter.id == waiter.id);
         if !is_its {
             return;
         }
