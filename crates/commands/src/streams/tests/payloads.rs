@@ -39,7 +39,11 @@ fn payloads_are_redis_own() {
     assert_eq!(bulk(&oracle.ask(&[b"DUMP", b"s"])), ours);
     let dumped = bench.run_args(&[b"DUMP", b"s"]);
     assert_eq!(oracle.ask(&[b"RESTORE", b"s", b"0", bulk(&dumped), b"REPLACE"]), b"+OK\r\n");
-    for line in [&[&b"XINFO"[..], b"STREAM", b"s", b"FULL", b"COUNT", b"0"][..], &[b"XINFO", b"GROUPS", b"s"], &[b"XRANGE", b"s", b"-", b"+"]] {
+    for line in [
+        &[&b"XINFO"[..], b"STREAM", b"s", b"FULL", b"COUNT", b"0"][..],
+        &[b"XINFO", b"GROUPS", b"s"],
+        &[b"XRANGE", b"s", b"-", b"+"],
+    ] {
         assert_eq!(bench.run_args(line).escape_ascii().to_string(), oracle.ask(line).escape_ascii().to_string());
     }
     let mut digest = Digest::default();

@@ -24,16 +24,26 @@ fn random_lines(random: &mut fastrand::Rng, count: usize) -> String {
         };
         let trim = |random: &mut fastrand::Rng| {
             let how = pick(random, &["", "=", "~", "~"]);
-            let mut text = if random.bool() { format!("MAXLEN {how} {}", random.u8(0..25)) } else { format!("MINID {how} {}", id(random)) };
+            let mut text = if random.bool() {
+                format!("MAXLEN {how} {}", random.u8(0..25))
+            } else {
+                format!("MINID {how} {}", id(random))
+            };
             if random.u8(0..4) == 0 {
                 text.push_str(&format!(" LIMIT {}", random.u8(0..20)));
             }
             text
         };
-        let some = |random: &mut fastrand::Rng| (0..random.usize(1..4)).map(|_| id(random)).filter(|id| !id.is_empty()).collect::<Vec<_>>().join(" ");
+        let some = |random: &mut fastrand::Rng| {
+            (0..random.usize(1..4)).map(|_| id(random)).filter(|id| !id.is_empty()).collect::<Vec<_>>().join(" ")
+        };
         let line = match random.u8(0..40) {
             0..=11 => {
-                let id = if random.u8(0..10) == 0 { id(random) } else { format!("{top}-{}", pick(random, &["*", "1", "2", "3"])) };
+                let id = if random.u8(0..10) == 0 {
+                    id(random)
+                } else {
+                    format!("{top}-{}", pick(random, &["*", "1", "2", "3"]))
+                };
                 let trim = if random.u8(0..6) == 0 { trim(random) } else { String::new() };
                 let make = pick(random, &["", "", "", "NOMKSTREAM"]);
                 let fields = pick(random, &["f 1", "f 2", "f 1 g 2", "g -5 f xyz", "f"]);
@@ -44,12 +54,20 @@ fn random_lines(random: &mut fastrand::Rng, count: usize) -> String {
             16 => format!("XRANGE {key} {} {} COUNT {}", bound(random), bound(random), random.i8(-1..6)),
             17 => format!("XREVRANGE {key} {} {}", bound(random), bound(random)),
             18 => format!("XREAD COUNT {} STREAMS {key} t {} {}", random.u8(0..4), id(random), id(random)),
-            19 | 20 => format!("XGROUP CREATE {key} {group} {} {}", id(random), pick(random, &["MKSTREAM", "", "ENTRIESREAD 3", "ENTRIESREAD -1", "FOO"])),
+            19 | 20 => format!(
+                "XGROUP CREATE {key} {group} {} {}",
+                id(random),
+                pick(random, &["MKSTREAM", "", "ENTRIESREAD 3", "ENTRIESREAD -1", "FOO"])
+            ),
             21 => format!("XGROUP SETID {key} {group} {} {}", id(random), pick(random, &["", "", "ENTRIESREAD 5"])),
             22 if random.u8(0..3) == 0 => format!("XGROUP DESTROY {key} {group}"),
             22 => format!("XGROUP DELCONSUMER {key} {group} {consumer}"),
             23 => format!("XGROUP CREATECONSUMER {key} {group} {consumer}"),
-            24..=27 => format!("XREADGROUP GROUP {group} {consumer} COUNT {} {} STREAMS {key} >", random.u8(0..5), pick(random, &["", "", "NOACK"])),
+            24..=27 => format!(
+                "XREADGROUP GROUP {group} {consumer} COUNT {} {} STREAMS {key} >",
+                random.u8(0..5),
+                pick(random, &["", "", "NOACK"])
+            ),
             28 => format!("XREADGROUP GROUP {group} {consumer} COUNT {} STREAMS {key} {}", random.u8(0..5), id(random)),
             29 | 30 => format!("XACK {key} {group} {}", some(random)),
             31 => format!("XPENDING {key} {group}"),
@@ -57,12 +75,33 @@ fn random_lines(random: &mut fastrand::Rng, count: usize) -> String {
                 "XCLAIM {key} {group} {consumer} {} {} {}",
                 pick(random, &["0", "0", "1000000000000", "-3"]),
                 some(random),
-                pick(random, &["", "FORCE", "JUSTID", "FORCE JUSTID", "TIME 3", "RETRYCOUNT 4", "LASTID 7", "FORCE RETRYCOUNT 2 TIME 1"])
+                pick(
+                    random,
+                    &[
+                        "",
+                        "FORCE",
+                        "JUSTID",
+                        "FORCE JUSTID",
+                        "TIME 3",
+                        "RETRYCOUNT 4",
+                        "LASTID 7",
+                        "FORCE RETRYCOUNT 2 TIME 1"
+                    ]
+                )
             ),
-            34 => format!("XAUTOCLAIM {key} {group} {consumer} 0 {} COUNT {} {}", bound(random), random.u8(0..5), pick(random, &["", "JUSTID"])),
+            34 => format!(
+                "XAUTOCLAIM {key} {group} {consumer} 0 {} COUNT {} {}",
+                bound(random),
+                random.u8(0..5),
+                pick(random, &["", "JUSTID"])
+            ),
             35 | 36 => format!("XINFO GROUPS {key}"),
             37 => format!("XINFO STREAM {key}"),
-            38 => format!("XSETID {key} {} {}", id(random), pick(random, &["", "ENTRIESADDED 100", "MAXDELETEDID 3", "ENTRIESADDED 9 MAXDELETEDID 1"])),
+            38 => format!(
+                "XSETID {key} {} {}",
+                id(random),
+                pick(random, &["", "ENTRIESADDED 100", "MAXDELETEDID 3", "ENTRIESADDED 9 MAXDELETEDID 1"])
+            ),
             _ => pick(random, &["DEL u", "COPY s u REPLACE", "RENAME u t", "HELLO 3", "HELLO 2", "EXISTS s t u"]),
         };
         lines.push_str(&format!("7.2 {line}\n"));
