@@ -51,6 +51,7 @@ fn layout(len: usize) -> Layout {
 
 impl<H: Header> Block<H> {
     /// A block that holds a copy of `content`. Panics if its header tells another length: a bug of the caller.
+    #[allow(clippy::indexing_slicing, reason = "the length was just compared")]
     pub(crate) fn new(content: &[u8]) -> Self {
         assert!(content.len() >= H::SIZE, "a packed block without its header");
         assert_eq!(H::total_len(&content[..H::SIZE]), content.len(), "a packed block's header lies");

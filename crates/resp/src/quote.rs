@@ -106,6 +106,7 @@ pub fn quote_repr(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// [`quote_repr`], appended to `out`.
+#[allow(clippy::indexing_slicing, reason = "half a byte is below sixteen")]
 pub fn write_repr(out: &mut Vec<u8>, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');

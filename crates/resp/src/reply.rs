@@ -405,6 +405,7 @@ pub(crate) fn header(buf: &mut Vec<u8>, mark: u8, number: usize) {
 }
 
 #[inline(never)]
+#[allow(clippy::indexing_slicing, reason = "at most twenty digits, a mark and the line's end fit the buffer")]
 fn long_header(buf: &mut Vec<u8>, mark: u8, mut number: usize) {
     // The mark and at most twenty digits, from the back, so that the buffer is visited once.
     let mut text = [0; 23];

@@ -26,6 +26,7 @@ impl Batch {
         self.push_encoded(&Encoded::of_int(value));
     }
 
+    #[allow(clippy::indexing_slicing, reason = "a size is at most five")]
     fn push_encoded(&mut self, value: &Encoded<'_>) {
         let (backlen, backlen_size) = encode_backlen(value.len());
         self.bytes.extend_from_slice(value.head());

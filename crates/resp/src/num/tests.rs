@@ -204,14 +204,14 @@ fn the_cached_powers_are_the_nearest_ones() {
         // nearest(10^decimal / 2^exponent), as (2·a + b) / 2·b.
         let (mut above, mut below) = (BigUint::from(1_u32), BigUint::from(1_u32));
         if decimal >= 0 {
-            above *= power
+            above *= power;
         } else {
-            below *= power
+            below *= power;
         }
         if exponent >= 0 {
-            below <<= exponent.unsigned_abs()
+            below <<= exponent.unsigned_abs();
         } else {
-            above <<= exponent.unsigned_abs()
+            above <<= exponent.unsigned_abs();
         }
         let nearest = (&above * 2_u32 + &below) / (below * 2_u32);
         assert_eq!(nearest, BigUint::from(fraction), "10^{decimal}");
