@@ -17,7 +17,7 @@ Sends the same random commands to Oxidis and to a Redis and compares every reply
 
   --seed N         seed of the first episode (default: from the clock)
   --commands N     commands to send (default 200000)
-  --families A,B   only these: keys, strings, lists, hashes, sets, zsets
+  --families A,B   only these: keys, strings, lists, hashes, sets, zsets, geos, hlls
   --proto 2|3      only this protocol (default: both by turns)
   --peer PATH      the Redis to compare with (default: redis-server of the PATH);
                    with a 7.2 nothing is excused
@@ -64,7 +64,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                 directives.extend(text.splitn(2, '=').map(str::to_owned));
             }
             Long("differences") => {
-                for difference in differences::DIFFERENCES {
+                for difference in differences::DIFFERENCES.iter().chain(differences::DELIBERATE) {
                     println!("{:<16} {}", difference.name, difference.reason);
                 }
                 return Ok(ExitCode::SUCCESS);

@@ -1,9 +1,11 @@
 //! The project's tasks, run as `cargo xtask TASK`. Each task is a module of its own; this file
 //! only chooses.
+#![forbid(unsafe_code)]
 
 mod bench;
 mod diff;
 mod hostile;
+mod sanitize;
 mod steps;
 mod test;
 mod tidy;
@@ -19,6 +21,7 @@ usage: cargo xtask TASK [options]
   bench     speed and memory beside redis-server, as ratios with their targets
   diff      random commands to Oxidis and to redis-server, replies compared
   hostile   malformed, greedy and heavy clients, and what others feel of them
+  sanitize  the same tests under ThreadSanitizer or AddressSanitizer
   tidy      dependencies, file sizes, banned words, unsafe lines, docs
   help      this text
 
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Some("floor") => bench::floor::main(parser),
         Some("diff") => diff::main(parser),
         Some("hostile") => hostile::main(parser),
+        Some("sanitize") => sanitize::main(parser),
         Some("tidy") => tidy::main(parser),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");

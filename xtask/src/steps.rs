@@ -83,7 +83,8 @@ impl Steps {
     }
 }
 
-fn run_quietly(command: &mut Command) -> Result<Tally> {
+/// Runs a program: the tests that its output counts, or one.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<Tally> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {shown}"))?;
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

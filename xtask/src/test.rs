@@ -13,7 +13,7 @@ const HELP: &str = "\
 usage: cargo xtask test [options]
 
 Installs the peers that tests talk to (Debian's redis-server and redis-tools) when it may, then
-runs: tidy, fmt, clippy, build, doc, unit, doctest, e2e, hostile. The last line counts what
+runs: tidy, fmt, clippy, build, doc, unit, doctest, loom, e2e, hostile. The last line counts what
 passed and failed.
 
   --only A,B     only these steps
@@ -22,7 +22,7 @@ passed and failed.
 The binary under test is built with the profile `fast`, unless $OXIDIS_BIN names one.
 ";
 
-const STEPS: [&str; 9] = ["tidy", "fmt", "clippy", "build", "doc", "unit", "doctest", "e2e", "hostile"];
+const STEPS: [&str; 10] = ["tidy", "fmt", "clippy", "build", "doc", "unit", "doctest", "loom", "e2e", "hostile"];
 /// Programs of the peers, with the packages that hold them.
 const PEERS: [(&str, &str); 3] =
     [("redis-server", "redis-server"), ("redis-cli", "redis-tools"), ("redis-benchmark", "redis-tools")];
@@ -91,6 +91,12 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     }
     if wanted("doctest") {
         steps.command("doctest", &mut tests(&["test", "--quiet", "--workspace", "--doc"]));
+    }
+    if wanted("loom") {
+        // In a directory of its own: the flag changes every crate.
+        let mut models = cargo(&["test", "-p", "keyspace", "--profile", "fast", "--test", "loom_models"]);
+        models.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
+        steps.command("loom", &mut models);
     }
     if wanted("e2e") && have_peers {
         let args = [runner, &["-p", "end-to-end"]].concat();

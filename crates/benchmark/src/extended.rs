@@ -9,6 +9,7 @@ use crate::{
     assertions::{self, Assertion},
     keys::{self, Distribution},
     options::{self, Options},
+    places,
 };
 
 /// Settings that redis-benchmark does not have; the defaults leave its behaviour as it is.
@@ -78,6 +79,14 @@ pub(crate) struct Extended {
     pub(crate) script: Option<PathBuf>,
     /// Local addresses to connect from, in turn.
     pub(crate) source_addresses: Vec<std::net::IpAddr>,
+    /// Connections to open per second.
+    pub(crate) connect_rate: Option<f64>,
+    /// How long connections stay open after the test.
+    pub(crate) hold: Duration,
+    /// Process of this machine whose CPU time is reported.
+    pub(crate) server_pid: Option<u32>,
+    /// Report requests per connection.
+    pub(crate) fairness: bool,
     /// Further servers, `host:port`, used in turn.
     pub(crate) targets: Vec<(String, u16)>,
     /// CPUs to pin the threads to, in turn.
@@ -119,6 +128,10 @@ impl Default for Extended {
             prometheus: None,
             script: None,
             source_addresses: Vec::new(),
+            connect_rate: None,
+            hold: Duration::ZERO,
+            server_pid: None,
+            fairness: false,
             targets: Vec::new(),
             cpus: Vec::new(),
         }
@@ -351,10 +364,17 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         }
         "--prometheus" => extended.prometheus = Some(value.to_owned()),
         "--script" => extended.script = Some(PathBuf::from(value)),
-        "--source-ip" => {
-            let list: Result<Vec<_>, _> = value.split(',').map(|part| part.trim().parse()).collect();
-            extended.source_addresses = list.map_err(|_| wrong("addresses of this machine"))?;
+        "--source" | "--source-ip" => {
+            let expected = "addresses of this machine such as 10.0.0.1,10.0.0.5-10.0.0.9";
+            extended.source_addresses = places::parse_sources(value).ok_or_else(|| wrong(expected))?;
         }
+        "--connect-rate" => {
+            let text = value.strip_suffix("/s").unwrap_or(value);
+            extended.connect_rate = Some(rate_number(text).ok_or_else(|| wrong("connections per second"))?);
+        }
+        "--hold" => extended.hold = time()?,
+        "--server-pid" => extended.server_pid = Some(value.parse().map_err(|_| wrong("a process id"))?),
+        "--fairness" => extended.fairness = true,
         "--target" => {
             for part in value.split(',') {
                 let target = part.rsplit_once(':').and_then(|(host, port)| {
@@ -511,12 +531,17 @@ definitions! {
         "--assert" "COND" "Exit 3 unless e.g. 'p99<2ms', 'tps>50000', 'errors==0'."
         "--baseline" "FILE" "Compare with an earlier json report; exit 3 if worse."
         "--max-regress" "PERCENT" "Loss that --baseline allows (default 5)."
+        "--fairness" "" "Requests per client: min, median, max, Jain index (always past -c 10230)."
         "--legacy-latency" "" "With -P: one latency for the whole batch, as Redis 7.2."
         "--legacy-output" "4" "Report as redis-benchmark of Redis 4."
         "--legacy-output=4" "" "The same."
     }
     "machine" {
-        "--source-ip" "LIST" "Local addresses to connect from, in turn."
+        "--source" "LIST" "Local addresses to connect from, in turn: A,B or A-B."
+        "--source-ip" "LIST" "The same."
+        "--connect-rate" "N" "Open at most N connections per second."
+        "--hold" "TIME" "Keep the connections open so long after each test."
+        "--server-pid" "PID" "Report the CPU time per request of this process on this machine."
         "--target" "LIST" "Several servers host:port, clients spread in turn."
         "--pin" "CPUS" "Pin the threads to these CPUs, e.g. 0-3,6."
         "--rfr" "no" "Accepted for Valkey's scripts; only 'no'."

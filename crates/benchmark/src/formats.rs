@@ -131,7 +131,7 @@ impl Report {
         };
         match &extended.output_file {
             Some(path) => {
-                fs::write(path, &text).map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?
+                fs::write(path, &text).map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?;
             }
             None if extended.output != Output::Redis => put(&text),
             None => {}

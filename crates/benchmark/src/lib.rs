@@ -8,22 +8,26 @@
 //! - `preflight`, `cluster`: what is asked from the server before the load.
 //! - `suite`, `template`, `keys`, `random`: what is sent.
 //! - `engine`: threads, connections, schedules.
-//! - `latency`, `results`, `report`, `formats`, `assertions`, `search`: what comes out.
+//! - `places`, `sys`: descriptors and ports for very many connections.
+//! - `latency`, `fairness`, `results`, `report`, `formats`, `assertions`, `search`: what comes out.
 //! - `progress`, `live`, `prometheus`: what is seen while it runs.
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
+#![deny(unsafe_code)]
 
 mod assertions;
 mod cluster;
 mod engine;
 mod extended;
+mod fairness;
 mod formats;
 mod help;
 mod keys;
 mod latency;
 mod live;
 mod options;
+mod places;
 mod preflight;
 mod progress;
 mod prometheus;
@@ -33,6 +37,8 @@ mod results;
 mod run;
 mod search;
 mod suite;
+#[allow(unsafe_code)]
+mod sys;
 mod template;
 mod uri;
 mod workload;

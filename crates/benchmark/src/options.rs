@@ -8,6 +8,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::{
     extended::{self, Extended},
+    fairness,
     uri,
 };
 
@@ -84,10 +85,9 @@ impl Options {
         }
     }
 
-    /// The local address to connect from for connections to the server at this index.
-    pub(crate) fn source(&self, index: u32) -> Option<std::net::IpAddr> {
-        let addresses = &self.extended.source_addresses;
-        addresses.get((index as usize).checked_rem(addresses.len())?).copied()
+    /// Whether the report tells how evenly the connections were served.
+    pub(crate) fn reports_fairness(&self) -> bool {
+        self.extended.fairness || self.client_count() >= fairness::SHOWN_FROM_CLIENTS
     }
 
     /// Whether the test called `name` is to be run.

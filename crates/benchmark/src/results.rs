@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::latency::{self, Latency};
+use crate::{
+    fairness::Fairness,
+    latency::{self, Latency},
+};
 
 /// Error replies and failures by class: the count and the first text seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,6 +110,8 @@ pub(crate) struct Outcome {
     pub(crate) service: Latency,
     /// Time from the scheduled send to the reply, µs; only with `--rate`.
     pub(crate) response: Option<Latency>,
+    /// Requests per connection.
+    pub(crate) fairness: Fairness,
     /// Errors by class.
     pub(crate) errors: Errors,
     /// Requests that the schedule asked for and the backlog limit refused.
@@ -130,6 +135,8 @@ pub(crate) struct Outcome {
     pub(crate) busiest_thread: f64,
     /// CPU time of all generator threads.
     pub(crate) generator_cpu: Duration,
+    /// CPU time of the process of `--server-pid`.
+    pub(crate) server_cpu: Option<Duration>,
     /// Per-operation rows, when there is more than one operation.
     pub(crate) operations: Vec<OperationOutcome>,
     /// Per-interval rows, when asked for.
@@ -173,6 +180,12 @@ impl Outcome {
     }
 
     /// Whether the generator set the limit and not the server: in a closed loop when a thread had
+    /// CPU time per request of the process of `--server-pid`, µs.
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub(crate) fn server_cpu_us(&self) -> Option<f64> {
+        self.server_cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.finished.max(1) as f64)
+    }
+
     /// no time left, in an open loop when requests left late although a connection was free.
     pub(crate) fn generator_limited(&self) -> bool {
         match &self.lateness {

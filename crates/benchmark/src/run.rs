@@ -18,7 +18,8 @@ use crate::{
     formats, help,
     keys::{Distribution, Keys},
     options::{self, Options, Parsed},
-    preflight::{Address, Connection, Failure, Server},
+    places::Places,
+    preflight::{Connection, Failure, Server},
     progress::Progress,
     prometheus::{self, Metrics},
     report::{self, Configuration},
@@ -67,6 +68,7 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     pub(crate) configuration: Configuration,
     servers: Vec<Server>,
+    places: Places,
     cluster: Option<Arc<Cluster>>,
     pub(crate) threads_shown: usize,
     seed: u32,
@@ -204,7 +206,10 @@ impl Session {
         if !options.command.is_empty() && options.tests.is_some() {
             eprintln!("WARNING: Option -t is ignored.");
         }
-        allow_descriptors(&options, threads_shown, &servers)?;
+        let places = Places::find(&options, threads_shown, &servers)?;
+        if places.private_tables {
+            threads_shown = places.threads;
+        }
         let seed = options.seed.unwrap_or_else(time_seed);
         let interrupted = Arc::new(AtomicBool::new(false));
         // The first Ctrl-C ends the test and reports, the second ends the process as usual.
@@ -218,6 +223,7 @@ impl Session {
             options,
             configuration,
             servers,
+            places,
             cluster,
             threads_shown,
             seed,
@@ -337,6 +343,7 @@ impl Session {
         let source = Source::new(forms, options.pipeline, substitution);
         let setup = Setup {
             threads: self.threads_shown.max(1),
+            places: self.places.clone(),
             servers: self.servers.clone(),
             cluster: self.cluster.clone(),
             keys,
@@ -377,6 +384,14 @@ impl Session {
             if outcome.response.is_some() && !options.csv {
                 report.redis_text(&formats::open_loop_lines(outcome));
             }
+            if let Some(microseconds) = outcome.server_cpu_us()
+                && !options.csv
+            {
+                report.redis_text(&format!("  server CPU: {microseconds:.3} µs per request\n"));
+            }
+            if options.reports_fairness() && options.keep_alive != 0 && !options.csv {
+                report.redis_text(&outcome.fairness.line());
+            }
         }
         eprint!("{}", formats::notes(outcome));
         let test: Option<&Test> = forms.first().map(|form| &form.test);
@@ -412,6 +427,7 @@ impl Session {
         put(&format!("Creating {clients} idle connections and waiting forever (Ctrl+C when done)\n"));
         let setup = Setup {
             threads: self.threads_shown.max(1),
+            places: self.places.clone(),
             servers: self.servers.clone(),
             cluster: self.cluster.clone(),
             keys: Keys::new(Distribution::Uniform, 0, 0, self.seed),
@@ -443,52 +459,6 @@ fn give_up(aborted: &Aborted) -> u8 {
         eprintln!("({} requests had been completed.)", aborted.finished);
     }
     1
-}
-
-/// Raises the descriptor limit to what the connections need, and says so when it cannot.
-fn allow_descriptors(options: &Options, threads: usize, servers: &[Server]) -> Result<(), Failure> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let clients = options.client_count();
-    let needed = clients as u64 + threads as u64 * 4 + 64;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        let raised = Rlimit { current: limit.maximum.map(|max| max.min(needed)), ..limit };
-        let wanted = Rlimit { current: Some(needed), ..limit };
-        let result = match limit.maximum {
-            Some(maximum) if maximum < needed => {
-                setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: Some(needed) })
-            }
-            _ => setrlimit(Resource::Nofile, wanted),
-        };
-        if result.is_err() {
-            let _ = setrlimit(Resource::Nofile, raised);
-            let most = limit.maximum.unwrap_or(0);
-            return Err(Failure(format!(
-                "Error: {clients} clients need {needed} descriptors, and the hard limit is {most}: \
-                 raise it (ulimit -Hn {needed}) or lower -c\n"
-            )));
-        }
-    }
-    let has_tcp = servers.iter().any(|server| matches!(server.address, Address::Tcp(_)));
-    let sources = options.extended.source_addresses.len().max(1);
-    let ports = port_range() * sources * servers.len().max(1);
-    if has_tcp && clients > ports {
-        eprintln!(
-            "WARNING: {clients} clients, but this machine has local ports for {ports}: widen \
-             net.ipv4.ip_local_port_range or give --source-ip addresses"
-        );
-    }
-    Ok(())
-}
-
-fn port_range() -> usize {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
-    let range: Vec<usize> =
-        text.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect();
-    match range.as_slice() {
-        [low, high] if high >= low => high - low + 1,
-        _ => 28_232,
-    }
 }
 
 /// Bytes that varying values are cut from; empty when values do not vary.

@@ -14,6 +14,8 @@ pub struct Settings {
     pub zset: keyspace::zset::ZSetLimits,
     /// `list-max-listpack-size` and DEBUG QUICKLIST-PACKED-THRESHOLD.
     pub list: keyspace::list::ListLimits,
+    /// `hll-sparse-max-bytes`: the size up to which a HyperLogLog stays sparse, with its header.
+    pub hll_sparse_max_bytes: usize,
     /// `stream-node-max-*`.
     pub stream: keyspace::stream::StreamLimits,
     /// `proto-max-bulk-len`: the longest string a command may make.

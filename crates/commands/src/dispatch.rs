@@ -16,7 +16,9 @@ pub type Cost = fn(&mut Ctx<'_>, Args<'_>) -> usize;
 pub fn handler(id: CommandId) -> Option<Handler> {
     crate::bits::handler(id)
         .or_else(|| crate::expire::handler(id))
+        .or_else(|| crate::geo::handler(id))
         .or_else(|| crate::hashes::handler(id))
+        .or_else(|| crate::hyperloglog::handler(id))
         .or_else(|| crate::keys::handler(id))
         .or_else(|| crate::lists::handler(id))
         .or_else(|| crate::sets::handler(id))
@@ -29,7 +31,9 @@ pub fn handler(id: CommandId) -> Option<Handler> {
 /// The cost function of a command; `None`: always cheap.
 pub fn cost(id: CommandId) -> Option<Cost> {
     crate::bits::cost(id)
+        .or_else(|| crate::geo::cost(id))
         .or_else(|| crate::hashes::cost(id))
+        .or_else(|| crate::hyperloglog::cost(id))
         .or_else(|| crate::keys::cost(id))
         .or_else(|| crate::lists::cost(id))
         .or_else(|| crate::sets::cost(id))

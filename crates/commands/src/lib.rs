@@ -5,6 +5,7 @@
 //! changed. It knows nothing of sockets, sessions or threads.
 //!
 //! Where to start reading: [`ctx`], then any family, say [`hashes`].
+#![forbid(unsafe_code)]
 
 pub mod ctx;
 pub mod dispatch;
@@ -15,7 +16,9 @@ pub mod table;
 
 pub mod bits;
 pub mod expire;
+pub mod geo;
 pub mod hashes;
+pub mod hyperloglog;
 pub mod keys;
 pub mod lists;
 pub mod sets;

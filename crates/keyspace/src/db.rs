@@ -14,10 +14,11 @@ use crate::list::List;
 use crate::lockset::LockSet;
 use crate::slot::{Db, DbIndex, Slot};
 use crate::string::StrRef;
-use crate::table::Place;
+use crate::table::{At, Place};
 use crate::value::{Value, ValueMut, ValueRef};
 use crate::waiters::{WatchFlag, Waiter};
 use crate::{Hash, Set, Stream, ZSet};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The key holds a value of another type than the command works on.
@@ -47,10 +48,18 @@ pub struct Hashed {
 }
 
 impl Hashed {
+    /// Of no key.
+    pub const NONE: Hashed = Hashed { at: (std::ptr::null(), 0), slot: Slot::FIRST, hash: 0 };
+
     /// Hashes `key`, an argument that outlives the command.
     #[inline]
     pub fn new(locks: &LockSet, key: &[u8]) -> Hashed {
         Hashed { at: (key.as_ptr(), key.len()), slot: locks.keyspace().slot(key), hash: hash_key(key) }
+    }
+
+    #[inline]
+    fn is_of(&self, key: &[u8]) -> bool {
+        self.at == (key.as_ptr(), key.len())
     }
 }
 
@@ -65,20 +74,23 @@ pub struct DbView<'a> {
     clock: AccessClock,
     /// Look-ups leave the access bits alone (CLIENT NO-TOUCH, OBJECT, TYPE and the like).
     pub no_touch: bool,
-    hashed: Option<Hashed>,
+    /// Hashes of the command's keys, in their order.
+    known: &'a [Hashed],
+    /// Which of them was asked for last.
+    current: Cell<usize>,
 }
 
 impl<'a> DbView<'a> {
     /// A view of database `db` at the time `now_ms` (Unix ms).
     #[inline]
     pub fn new(locks: &'a mut LockSet, events: &'a mut Events, db: DbIndex, now_ms: i64, clock: AccessClock) -> DbView<'a> {
-        DbView { locks, events, db, now_ms, clock, no_touch: false, hashed: None }
+        DbView { locks, events, db, now_ms, clock, no_touch: false, known: &[], current: Cell::new(0) }
     }
 
-    /// Gives the view the hash of the command's key.
+    /// Gives the view the hashes of the command's keys, in the order in which it will ask for them.
     #[inline]
-    pub fn set_hashed(&mut self, hashed: Hashed) {
-        self.hashed = Some(hashed);
+    pub fn set_hashed(&mut self, known: &'a [Hashed]) {
+        self.known = known;
     }
 
     /// The command's time, Unix ms: one command sees one instant.
@@ -118,10 +130,24 @@ impl<'a> DbView<'a> {
 
     #[inline]
     fn locate(&self, key: &[u8]) -> (Slot, u64) {
-        match &self.hashed {
-            Some(hashed) if hashed.at == (key.as_ptr(), key.len()) => (hashed.slot, hashed.hash),
-            _ => (self.locks.keyspace().slot(key), hash_key(key)),
+        match self.known.get(self.current.get()) {
+            Some(hashed) if hashed.is_of(key) => (hashed.slot, hashed.hash),
+            _ => self.locate_other(key),
         }
+    }
+
+    /// Commands ask for their keys in order, some of them twice.
+    #[inline(never)]
+    fn locate_other(&self, key: &[u8]) -> (Slot, u64) {
+        for candidate in [self.current.get() + 1, 0] {
+            if let Some(hashed) = self.known.get(candidate)
+                && hashed.is_of(key)
+            {
+                self.current.set(candidate);
+                return (hashed.slot, hashed.hash);
+            }
+        }
+        (self.locks.keyspace().slot(key), hash_key(key))
     }
 
     #[inline]
@@ -129,38 +155,42 @@ impl<'a> DbView<'a> {
         self.locks.slot(slot).db(self.db)
     }
 
-    /// Whether some entry of the key's table has an expiry, so that [`DbView::is_over`] is worth asking.
+    /// Where the key's entry is, if it is there and alive. Removes one whose time is over.
     #[inline]
-    fn may_be_over(&self, slot: Slot) -> bool {
-        self.db_ref(slot).is_some_and(|db| db.expiring > 0)
+    fn position(&mut self, key: &[u8]) -> Option<(Slot, At)> {
+        let (slot, hash) = self.locate(key);
+        let (at, entry) = self.db_ref(slot)?.table.position(hash, key)?;
+        if entry.expire_at_ms().is_some_and(|at_ms| at_ms <= self.now_ms) {
+            self.expire(slot, hash, key);
+            return None;
+        }
+        Some((slot, at))
     }
 
-    /// Whether the entry is there but its time is over. Looks only where some entry has an expiry.
     #[inline(never)]
-    fn is_over(&self, slot: Slot, hash: u64, key: &[u8]) -> bool {
-        match self.db_ref(slot) {
-            Some(db) if db.expiring > 0 => {
-                db.table.find(hash, key).and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms)
-            }
-            _ => false,
+    fn expire_if_over(&mut self, slot: Slot, hash: u64, key: &[u8]) {
+        let entry = self.db_ref(slot).and_then(|db| db.table.find(hash, key));
+        if entry.and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms) {
+            self.expire(slot, hash, key);
         }
+    }
+
+    #[inline]
+    fn place_at(&mut self, slot: Slot, at: At) -> Option<Place<'_, Entry>> {
+        let db_index = self.db;
+        Some(self.locks.slot_mut(slot).db_mut(db_index)?.table.place_at(at))
+    }
+
+    #[inline]
+    fn place(&mut self, key: &[u8]) -> Option<Place<'_, Entry>> {
+        let (slot, at) = self.position(key)?;
+        self.place_at(slot, at)
     }
 
     /// The entry, if it is there and alive. Removes one whose time is over.
     #[inline]
     fn live(&mut self, key: &[u8]) -> Option<&mut Entry> {
         self.place(key).map(Place::into_mut)
-    }
-
-    #[inline]
-    fn place(&mut self, key: &[u8]) -> Option<Place<'_, Entry>> {
-        let (slot, hash) = self.locate(key);
-        if self.may_be_over(slot) && self.is_over(slot, hash, key) {
-            self.expire(slot, hash, key);
-            return None;
-        }
-        let db_index = self.db;
-        self.locks.slot_mut(slot).db_mut(db_index)?.table.find_mut(hash, key)
     }
 
     /// Lends the entry of a key to a change that may give it another handle (expiry, growing strings).
@@ -237,8 +267,8 @@ impl<'a> DbView<'a> {
     #[inline]
     pub fn read_entry(&mut self, key: &[u8]) -> Option<&Entry> {
         let (slot, hash) = self.locate(key);
-        if self.may_be_over(slot) && self.is_over(slot, hash, key) {
-            self.expire(slot, hash, key);
+        if self.db_ref(slot).is_some_and(|db| db.expiring > 0) {
+            self.expire_if_over(slot, hash, key);
         }
         let DbView { locks, events, db, clock, no_touch, .. } = self;
         match locks.slot(slot).db(*db).and_then(|part| part.table.find(hash, key)) {
@@ -425,6 +455,22 @@ impl<'a> DbView<'a> {
         }
     }
 
+    /// The value at a key, which `make` gives when missing.
+    #[inline]
+    fn upsert(&mut self, key: &[u8], make: impl FnOnce() -> Value) -> Option<ValueMut<'_>> {
+        let clock = self.clock;
+        let (slot, at) = match self.position(key) {
+            Some(found) => found,
+            None => {
+                self.insert(key, make(), None);
+                self.position(key)?
+            }
+        };
+        let entry = self.place_at(slot, at)?.into_mut();
+        clock.touch(entry);
+        Some(entry.value_mut())
+    }
+
     /// The stream at a key, to change.
     ///
     /// # Errors
@@ -453,10 +499,10 @@ impl<'a> DbView<'a> {
     /// # Errors
     /// Another type.
     pub fn upsert_list(&mut self, key: &[u8]) -> Result<&mut List, WrongType> {
-        if !self.exists(key) {
-            self.insert(key, Value::List(List::new()), None);
+        match self.upsert(key, || Value::List(List::new())) {
+            Some(ValueMut::List(list)) => Ok(list),
+            _ => Err(WrongType),
         }
-        self.write_list(key)?.ok_or(WrongType)
     }
 
     /// The set at a key, made by `make` when missing (its first encoding depends on what comes in); see
@@ -465,10 +511,10 @@ impl<'a> DbView<'a> {
     /// # Errors
     /// Another type.
     pub fn upsert_set(&mut self, key: &[u8], make: impl FnOnce() -> Set) -> Result<&mut Set, WrongType> {
-        if !self.exists(key) {
-            self.insert(key, Value::Set(make()), None);
+        match self.upsert(key, || Value::Set(make())) {
+            Some(ValueMut::Set(set)) => Ok(set),
+            _ => Err(WrongType),
         }
-        self.write_set(key)?.ok_or(WrongType)
     }
 
     /// The sorted set at a key, made empty when missing; see [`DbView::upsert_list`].
@@ -476,10 +522,10 @@ impl<'a> DbView<'a> {
     /// # Errors
     /// Another type.
     pub fn upsert_zset(&mut self, key: &[u8]) -> Result<&mut ZSet, WrongType> {
-        if !self.exists(key) {
-            self.insert(key, Value::ZSet(ZSet::new()), None);
+        match self.upsert(key, || Value::ZSet(ZSet::new())) {
+            Some(ValueMut::ZSet(zset)) => Ok(zset),
+            _ => Err(WrongType),
         }
-        self.write_zset(key)?.ok_or(WrongType)
     }
 
     /// The hash at a key, made empty when missing; see [`DbView::upsert_list`].
@@ -487,10 +533,10 @@ impl<'a> DbView<'a> {
     /// # Errors
     /// Another type.
     pub fn upsert_hash(&mut self, key: &[u8]) -> Result<&mut Hash, WrongType> {
-        if !self.exists(key) {
-            self.insert(key, Value::Hash(Hash::new()), None);
+        match self.upsert(key, || Value::Hash(Hash::new())) {
+            Some(ValueMut::Hash(hash)) => Ok(hash),
+            _ => Err(WrongType),
         }
-        self.write_hash(key)?.ok_or(WrongType)
     }
 
     // ---- setting and removing ------------------------------------------------------------------------------------
@@ -683,7 +729,8 @@ impl<'a> DbView<'a> {
     /// Whether the key is there though its time is over. Removes nothing.
     pub fn is_expired_now(&self, key: &[u8]) -> bool {
         let (slot, hash) = self.locate(key);
-        self.is_over(slot, hash, key)
+        let entry = self.db_ref(slot).and_then(|db| db.table.find(hash, key));
+        entry.and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms)
     }
 
     // ---- waiting and watching ------------------------------------------------------------------------------------

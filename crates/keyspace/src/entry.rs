@@ -5,7 +5,7 @@
 //!          tag PAYLOAD     tag EXPIRY        kind 8 | access 24                 only kinds Embstr and Raw
 //! handle: 48-bit address | low bits: tags
 //! ```
-//! - `payload` is the word of an integer, of a grown string (`Box<Vec<u8>>`) or of an object ([`Hash`], [`List`],
+//! - `payload` is the word of an integer, of a grown string (`Box<Vec<u8>>`) or of an object ([`Hash`](struct@Hash), [`List`],
 //!   [`Set`], [`ZSet`], [`Stream`]), all of which are 8 bytes. It comes first so that it is aligned and can be borrowed.
 //! - A length is one byte below 255, else 255 and four bytes.
 //! - `access` is Redis' 24 bits for LRU (seconds) or LFU (16 bits minutes, 8 bits counter).
@@ -189,6 +189,7 @@ impl Entry {
     }
 
     fn size_of_block(tags: u64, key_len: usize, value_len: Option<usize>) -> usize {
+        #[allow(clippy::cast_possible_truncation, reason = "at most two")]
         let words = ((tags & TAG_EXPIRY) + ((tags & TAG_PAYLOAD) >> 1)) as usize;
         let value = value_len.map_or(0, |len| length_bytes(len) + len);
         size_class::round_up(8 * words + 4 + length_bytes(key_len) + key_len + value)
@@ -239,9 +240,10 @@ impl Entry {
 
     #[inline]
     fn meta(&self) -> *mut u32 {
-        let words = (self.0 & TAG_EXPIRY) + ((self.0 & TAG_PAYLOAD) >> 1);
+        #[allow(clippy::cast_possible_truncation, reason = "at most two")]
+        let words = ((self.0 & TAG_EXPIRY) + ((self.0 & TAG_PAYLOAD) >> 1)) as usize;
         // SAFETY: the block begins with that many words, then the meta word.
-        unsafe { self.block().add(8 * words as usize).cast() }
+        unsafe { self.block().add(8 * words).cast() }
     }
 
     /// The key.

@@ -6,12 +6,18 @@
 //! one byte further from the *latest* star. An earlier star never has to be revisited, because the
 //! piece between two stars was already matched at its leftmost place. The work is thus at most
 //! `pattern × text` steps, and close to their sum for patterns like `a*a*a*…`; there is no recursion
-//! and no allocation.
+//! and no allocation. What is left of the product (a long piece that almost fits everywhere, a set of
+//! a hundred thousand members) is cut off by a budget that only the length of the text raises; who
+//! passes it does not match. Redis gives up likewise, after a thousand stars.
 //!
 //! The piece after the last star is only tried at the end of the text, where it has to lie.
 //!
 //! Odd corners follow Redis: an unclosed set ends at the end of the pattern, a lone trailing
 //! backslash stands for itself, and an empty text matches nothing but an empty pattern.
+
+/// Bytes of the pattern that may be looked at for one text, and this many more for each byte of it.
+const BUDGET: usize = 64 * 1024;
+const BUDGET_PER_BYTE: usize = 256;
 
 /// Result of holding one non-star token against one byte.
 struct Step {
@@ -33,6 +39,7 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     let mut at_text = 0;
     // Where to resume when a literal piece fails: (pattern after the star, text the star ate up to).
     let mut resume: Option<(usize, usize)> = None;
+    let mut budget = text.len().saturating_mul(BUDGET_PER_BYTE).saturating_add(BUDGET);
 
     while let Some(&byte) = text.get(at_text) {
         match pattern.get(at_pattern) {
@@ -44,13 +51,14 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
                 if at_pattern == pattern.len() {
                     return true;
                 }
-                if let Some(length) = final_length(pattern, at_pattern) {
-                    match text.len().checked_sub(length) {
-                        Some(start) if start >= at_text => at_text = start,
-                        _ => return false,
+                match final_length(pattern, at_pattern, text.len() - at_text, &mut budget) {
+                    Piece::Inner => {}
+                    Piece::Final(length) => {
+                        at_text = text.len() - length;
+                        resume = None;
+                        continue;
                     }
-                    resume = None;
-                    continue;
+                    Piece::TooLong => return false,
                 }
                 // Jump straight to the next byte that can start the piece, if it starts literally.
                 at_text = match skip_to_literal(pattern, at_pattern, text, at_text, nocase) {
@@ -62,6 +70,8 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
             }
             Some(_) => {
                 let step = step(pattern, at_pattern, byte, nocase);
+                let Some(left) = budget.checked_sub(step.next - at_pattern) else { return false };
+                budget = left;
                 if step.matched {
                     at_pattern = step.next;
                     at_text += 1;
@@ -85,17 +95,33 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
         .is_some_and(|rest| rest.iter().all(|&byte| byte == b'*'))
 }
 
-/// How many bytes the piece at `at` consumes if no star follows it; `None` if one does.
-fn final_length(pattern: &[u8], mut at: usize) -> Option<usize> {
+/// A piece between stars, seen from its start.
+enum Piece {
+    /// Another star follows.
+    Inner,
+    /// It is the last one and consumes this many bytes.
+    Final(usize),
+    /// It consumes more than there is, or more than the budget was needed to know.
+    TooLong,
+}
+
+/// Whether the piece at `at` is the last, and how many bytes it consumes; there are `room`.
+fn final_length(pattern: &[u8], mut at: usize, room: usize, budget: &mut usize) -> Piece {
     let mut length = 0;
     while at < pattern.len() {
         if pattern.get(at) == Some(&b'*') {
-            return None;
+            return Piece::Inner;
         }
-        at = step(pattern, at, 0, false).next;
+        if length == room {
+            return Piece::TooLong;
+        }
+        let next = step(pattern, at, 0, false).next;
+        let Some(left) = budget.checked_sub(next - at) else { return Piece::TooLong };
+        *budget = left;
+        at = next;
         length += 1;
     }
-    Some(length)
+    Piece::Final(length)
 }
 
 /// The first text position from `from` on where the piece at `piece` may begin: the place of its
@@ -321,6 +347,12 @@ mod tests {
         let start = Instant::now();
         assert!(!matches(&many_stars, &text, false));
         assert!(matches(&b"a*".repeat(50_000), &text, false));
+        // A long piece that fits nearly everywhere, and one set of very many members.
+        let almost = [b"*".as_slice(), &b"a".repeat(50_000), b"b*"].concat();
+        assert!(!matches(&almost, &text[..2_000], false));
+        let set = [b"*[".as_slice(), &b"b".repeat(100_000), b"]*"].concat();
+        assert!(!matches(&set, &text[..2_000], false));
+        assert!(!matches(&[b"*".as_slice(), &set].concat(), &text[..64], false));
         assert!(
             start.elapsed() < Duration::from_millis(50),
             "{:?}",

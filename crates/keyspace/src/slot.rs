@@ -12,6 +12,9 @@ use std::cell::UnsafeCell;
 pub struct Slot(u16);
 
 impl Slot {
+    /// Slot 0.
+    pub(crate) const FIRST: Slot = Slot(0);
+
     /// The slot with this number. Numbers at or above 16384 wrap.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
@@ -98,6 +101,7 @@ fn tagged_part(key: &[u8]) -> &[u8] {
 /// `CRC16_TABLES[k][x]`: the CRC of byte `x` followed by `k` zero bytes, so that eight bytes need no chain of look-ups.
 static CRC16_TABLES: [[u16; 256]; 8] = crc16_tables();
 
+#[allow(clippy::cast_possible_truncation, reason = "indexes below 256")]
 const fn crc16_tables() -> [[u16; 256]; 8] {
     let mut tables = [[0_u16; 256]; 8];
     let mut byte = 0;
@@ -147,6 +151,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 
 /// CRC32/IEEE, bit by bit over a 16-entry table: only Codis's slot space uses it.
 fn crc32(bytes: &[u8]) -> u32 {
+    #[allow(clippy::cast_possible_truncation, reason = "indexes below 16")]
     const NIBBLES: [u32; 16] = {
         let mut table = [0_u32; 16];
         let mut nibble = 0;
@@ -344,6 +349,20 @@ mod tests {
         assert_eq!(SlotSpace::Redis.slot(b"{}foo"), SlotSpace::Redis.slot(b"{}foo"));
         assert_ne!(SlotSpace::Redis.slot(b"{}foo").index(), 12182);
         assert_eq!(hash_tag(b"a{b"), b"a{b");
+    }
+
+    #[test]
+    fn a_brace_is_seen_wherever_it_stands() {
+        for len in 0..40 {
+            // The bytes beside it in the table of characters, and those with a high bit, must not be taken for it.
+            let plain: Vec<u8> = (0..len).map(|at: usize| [b'z', b'|', 0xFB, 0x7A, 0][at % 5]).collect();
+            assert!(!has_brace(&plain));
+            for at in 0..len {
+                let mut key = plain.clone();
+                key[at] = b'{';
+                assert!(has_brace(&key), "length {len}, byte {at}");
+            }
+        }
     }
 
     #[test]

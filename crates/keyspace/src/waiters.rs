@@ -149,7 +149,9 @@ impl Extras {
         if self.watchers.is_empty() {
             return;
         }
-        if let Some(flags) = self.watchers.get(&(db, Box::from(key))) {
+        if let Some(flags) = self.watchers.get_mut(&(db, Box::from(key))) {
+            // A flag that only we hold belongs to a watch that has ended.
+            flags.retain(|flag| Arc::strong_count(flag) > 1);
             for flag in flags {
                 // Read under the same slot's lock by EXEC, which orders it.
                 flag.store(true, Ordering::Relaxed);

@@ -146,6 +146,16 @@ impl<T> Conn<T> {
             .map_or(0, |held| held.input.len() - held.input_start)
     }
 
+    /// What is kept for it.
+    #[inline]
+    fn kept(&self) -> Kept {
+        self.held.as_ref().map_or_else(Kept::default, |held| Kept {
+            input_bytes: held.input.len().saturating_sub(held.input_start),
+            output_bytes: held.output.len().saturating_sub(held.output_start),
+            memory_bytes: held.input.capacity() + held.output.capacity() + size_of::<Held>(),
+        })
+    }
+
     pub(crate) fn held_mut(&mut self) -> &mut Held {
         self.held.get_or_insert_default()
     }
@@ -157,6 +167,17 @@ impl<T> Conn<T> {
             self.held = None;
         }
     }
+}
+
+/// What a loop keeps for a connection: nothing for most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Input that the service has not used.
+    pub input_bytes: usize,
+    /// Output that the kernel has not taken.
+    pub output_bytes: usize,
+    /// Memory of the buffers of both.
+    pub memory_bytes: usize,
 }
 
 /// The buffers of a connection with something pending.
@@ -287,6 +308,33 @@ impl<S: Service> Conns<S> {
             .map(|(index, conn)| (Self::id_of(index, conn), &mut conn.state))
     }
 
+    /// Shows up to `most` places from place `from` on, of which some may be empty, and returns the place to go on at;
+    /// `None` when all were seen. For walks in portions: the places lie side by side, so that a look costs some
+    /// nanoseconds, and who comes or goes meanwhile does not disturb the walk.
+    pub fn visit(
+        &mut self,
+        from: usize,
+        most: usize,
+        mut look: impl FnMut(ConnId, &mut S::State, Kept),
+    ) -> Option<usize> {
+        let end = from.saturating_add(most).min(self.slab.capacity());
+        for index in from..end {
+            let Some(conn) = self.slab.get_mut(index) else {
+                continue;
+            };
+            let id = Self::id_of(index, conn);
+            let kept = conn.kept();
+            look(id, &mut conn.state, kept);
+        }
+        (end < self.slab.capacity()).then_some(end)
+    }
+
+    /// Bytes that the table of connections takes for each of them, used or not.
+    #[must_use]
+    pub fn entry_bytes() -> usize {
+        size_of::<Option<Conn<S::State>>>()
+    }
+
     /// Appends output to a connection; it is sent at the end of the turn. `false` if the connection is gone or being
     /// closed.
     pub fn write(&mut self, id: ConnId, bytes: &[u8]) -> bool {
@@ -410,6 +458,19 @@ impl<S: Service> Conns<S> {
         Ok(id)
     }
 
+    /// Takes over a non-blocking TCP socket whose `connect` is under way, for example one bound to a local address;
+    /// [`Service::connected`] tells how it went.
+    ///
+    /// # Errors
+    /// When it cannot be registered.
+    pub fn adopt_connecting(&mut self, socket: impl Into<OwnedFd>, state: S::State) -> io::Result<ConnId> {
+        let socket = socket.into();
+        self.options.apply(socket.as_fd());
+        let id = self.register(&socket, Interest::READABLE | Interest::WRITABLE)?;
+        self.insert(id, socket, flag::CONNECTING | flag::WRITE_INTEREST, state);
+        Ok(id)
+    }
+
     /// Takes over a connected stream socket, for example one on which a handshake was made elsewhere.
     ///
     /// # Errors
@@ -430,6 +491,10 @@ impl<S: Service> Conns<S> {
     pub fn listen(&mut self, listener: Listener) -> io::Result<()> {
         // Tokens below 2^32 name no connection: 0 is the mailbox, then come the listeners.
         let token = Token(self.listeners.len() + 1);
+        // What a client connects to is what its connection begins with, so five calls per client are saved.
+        if listener.is_tcp {
+            self.options.apply(listener.socket.as_fd());
+        }
         let fd = listener.socket.as_raw_fd();
         self.poll
             .registry()
@@ -458,6 +523,9 @@ impl<S: Service> Conns<S> {
     /// Sets the options for TCP connections from now on.
     pub fn set_options(&mut self, options: SocketOptions) {
         self.options = options;
+        for listener in self.listeners.iter().flatten().filter(|listener| listener.is_tcp) {
+            self.options.apply(listener.socket.as_fd());
+        }
     }
 
     fn id_of(index: usize, conn: &Conn<S::State>) -> ConnId {

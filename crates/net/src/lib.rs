@@ -29,7 +29,7 @@ mod timers;
 mod worker;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use conns::{ConnId, Conns};
+pub use conns::{ConnId, Conns, Kept};
 pub use context::{Context, Stats};
 pub use listener::{Address, Listener, Peer, SocketOptions};
 pub use mailbox::Mailbox;

@@ -75,17 +75,18 @@ impl SocketOptions {
     /// Sets the options; a connection without them still works, so failures are ignored.
     pub(crate) fn apply(&self, socket: BorrowedFd<'_>) {
         let socket = SockRef::from(&socket);
-        if self.nodelay {
-            let _ = socket.set_tcp_nodelay(true);
-        }
-        if let Some(idle) = self.keepalive {
-            let interval = (idle / 3).max(Duration::from_secs(1));
-            let keepalive = TcpKeepalive::new()
-                .with_time(idle)
-                .with_interval(interval)
-                .with_retries(3);
-            let _ = socket.set_tcp_keepalive(&keepalive);
-        }
+        let _ = socket.set_tcp_nodelay(self.nodelay);
+        let Some(idle) = self.keepalive else {
+            // A listener may have had it before.
+            let _ = socket.set_keepalive(false);
+            return;
+        };
+        let interval = (idle / 3).max(Duration::from_secs(1));
+        let keepalive = TcpKeepalive::new()
+            .with_time(idle)
+            .with_interval(interval)
+            .with_retries(3);
+        let _ = socket.set_tcp_keepalive(&keepalive);
     }
 }
 

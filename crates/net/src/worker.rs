@@ -439,7 +439,12 @@ impl<S: Service> Worker<S> {
         // At most doubles, and does not double for the last piece.
         let wanted = missing.min(kept.max(READ_BYTES));
         if held.input.capacity() - kept < wanted {
-            held.input.reserve_exact(wanted);
+            if missing < READ_BYTES {
+                // More arguments will follow those that are announced: reading only these would be a read for each.
+                held.input.reserve(READ_BYTES);
+            } else {
+                held.input.reserve_exact(wanted);
+            }
         }
         let asked = held.input.capacity() - kept;
         let spare = spare_capacity(&mut held.input);

@@ -1,15 +1,24 @@
 //! `oxidis`: argv to subcommand, nothing else.
 //!
 //! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary.
+#![forbid(unsafe_code)]
 
 use keyspace::memory::Counting;
+#[cfg(not(feature = "jemalloc"))]
+use std::alloc::System;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+#[cfg(feature = "jemalloc")]
 use tikv_jemallocator::Jemalloc;
 
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
+/// Sanitizers bring an allocator of their own, behind the system's calls.
+#[cfg(not(feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting(System);
 
 const USAGE: &str = "\
 oxidis: a Redis-compatible data layer in one binary
@@ -18,6 +27,7 @@ Usage: oxidis TOOL [ARGUMENTS]
 
   server      the in-memory store         oxidis server [config-file] [--directive value …]
   benchmark   the load generator          oxidis benchmark -t set,get -n 100000 -P 16
+  doctor      can this machine do it?     oxidis doctor --clients 120000
   cli         the client                  oxidis cli -p 6379 INFO server
 
   oxidis TOOL --help     what a tool can do
@@ -42,6 +52,7 @@ fn main() -> ExitCode {
         "server" => server::run(&called, &rest),
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
+        "doctor" => doctor::run(&called, &rest),
         "--version" | "-v" | "version" => {
             println!("oxidis {}", env!("CARGO_PKG_VERSION"));
             0

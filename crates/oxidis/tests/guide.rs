@@ -106,8 +106,10 @@ fn the_guide_line_by_line() {
     assert_eq!(started.code, Some(0), "the starter goes home: {started:?}");
     let daemon = Daemon::from_pid_file(&home.path().join("redis.pid"));
     let mut client = connect(port);
-    let log = std::fs::read_to_string(home.path().join("redis.log")).unwrap();
-    assert!(log.contains("Ready to accept connections"), "{log}");
+    let log = testkit::wait_until("the log's last line", std::time::Duration::from_secs(5), || {
+        let log = std::fs::read_to_string(home.path().join("redis.log")).unwrap();
+        if log.contains("Ready to accept connections") { Ok(log) } else { Err(log) }
+    });
     assert!(log.to_lowercase().contains("appendonly"), "what appendonly means here is said in the log: {log}");
     assert_eq!(client.info("process_id"), Some(daemon.0.to_string()));
 

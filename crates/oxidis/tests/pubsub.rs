@@ -53,10 +53,16 @@ fn patterns_shards_and_leaving() {
         "[ssubscribe shard :1]; [pong \"\"]; [pong hi]; -ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
     );
     let mut publisher = server.client();
-    publisher.check("PUBLISH hello m; SPUBLISH shard s; PUBLISH x y; PUBSUB NUMPAT; PUBSUB CHANNELS; PUBSUB SHARDCHANNELS", ":3; :1; :1; :3; []; [shard]");
+    publisher.check(
+        "PUBLISH hello m; SPUBLISH shard s; PUBLISH x y; PUBSUB NUMPAT; PUBSUB CHANNELS; PUBSUB SHARDCHANNELS",
+        ":3; :1; :1; :3; []; [shard]",
+    );
     let mut patterns: Vec<String> = (0..3).map(|_| client.read().unwrap().to_string()).collect();
     patterns.sort();
-    assert_eq!(patterns, ["[pmessage \"*\" hello m]", "[pmessage \"h[ae]llo\" hello m]", "[pmessage \"h?llo\" hello m]"]);
+    assert_eq!(
+        patterns,
+        ["[pmessage \"*\" hello m]", "[pmessage \"h?llo\" hello m]", "[pmessage \"h[ae]llo\" hello m]"]
+    );
     assert_eq!(client.read().unwrap().to_string(), "[smessage shard s]");
     assert_eq!(client.read().unwrap().to_string(), "[pmessage \"*\" x y]");
     client.check("PUNSUBSCRIBE h?llo", "[punsubscribe \"h?llo\" :2]");

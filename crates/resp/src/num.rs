@@ -16,7 +16,7 @@ mod long_double;
 mod tests;
 
 pub use float_parse::{ScoreBound, parse_f64, parse_score_bound};
-pub use float_write::{DOUBLE_TEXT_MAX, format_double, format_double_17g, write_double, write_double_17g};
+pub use float_write::{DOUBLE_TEXT_MAX, format_double, format_double_17g, write_double, write_double_17g, write_double_grisu};
 pub use long_double::LongDouble;
 
 /// Bytes of the longest 64-bit integer text, `-9223372036854775808`.

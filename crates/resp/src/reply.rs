@@ -427,10 +427,22 @@ pub(crate) fn header(buf: &mut Vec<u8>, mark: u8, number: usize) {
 }
 
 #[inline(never)]
-fn long_header(buf: &mut Vec<u8>, mark: u8, number: usize) {
-    buf.push(mark);
-    buf.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-    buf.extend_from_slice(b"\r\n");
+fn long_header(buf: &mut Vec<u8>, mark: u8, mut number: usize) {
+    // The mark and at most twenty digits, from the back, so that the buffer is visited once.
+    let mut text = [0; 23];
+    let mut at = text.len() - 2;
+    text[at..].copy_from_slice(b"\r\n");
+    loop {
+        at -= 1;
+        text[at] = digit(number % 10);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    at -= 1;
+    text[at] = mark;
+    buf.extend_from_slice(&text[at..]);
 }
 
 #[inline]

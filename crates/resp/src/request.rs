@@ -229,7 +229,7 @@ pub fn parse_request(
     if state.is_partial() {
         return resume(buf, state, limits, out);
     }
-    if limits.max_bulk >= SHORT_BULK && limits.max_multibulk >= SHORT_MULTIBULK {
+    if limits.max_bulk >= SHORT_BULK && limits.max_multibulk >= SHORT_MULTIBULK && limits.authenticated {
         if let Some(end) = short_multibulk(buf, &mut out.ranges) {
             out.consumed = end;
             return Parse::Request;
@@ -240,7 +240,7 @@ pub fn parse_request(
 }
 
 /// Most arguments that [`short_multibulk`] knows.
-const SHORT_MULTIBULK: usize = 9;
+const SHORT_MULTIBULK: usize = 99;
 /// Longest argument that it knows.
 const SHORT_BULK: usize = 99;
 
@@ -248,11 +248,12 @@ const SHORT_BULK: usize = 99;
 /// is anything else, and then `ranges` may hold some of it.
 #[inline]
 fn short_multibulk(buf: &[u8], ranges: &mut Vec<Range>) -> Option<usize> {
-    let &[b'*', digit @ b'1'..=b'9', b'\r', b'\n', ..] = buf else {
-        return None;
+    let (count, mut pos) = match *buf {
+        [b'*', one @ b'1'..=b'9', b'\r', b'\n', ..] => (one - b'0', 4),
+        [b'*', ten @ b'1'..=b'9', one @ b'0'..=b'9', b'\r', b'\n', ..] => ((ten - b'0') * 10 + one - b'0', 5),
+        _ => return None,
     };
-    let mut pos = 4;
-    for _ in b'0'..digit {
+    for _ in 0..count {
         let (header, len) = short_header(buf.get(pos..)?)?;
         let start = pos + header;
         pos = start + len + 2;

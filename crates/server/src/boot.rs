@@ -78,9 +78,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for user in users {
         log!(Level::Warning, "user {}: access lists follow with the ACL work; this user cannot log in", String::from_utf8_lossy(user.first().map_or(&[][..], |name| name)));
     }
-    for warning in config::DIRECTIVES.iter().filter(|directive| directive.is_changed(&config, &Config::default())).filter_map(config::Directive::inert_warning) {
-        log!(Level::Warning, "{warning}");
-    }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;
@@ -93,8 +90,11 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log!(Level::Warning, "Cannot set oom_score_adj: the kernel may choose this process first when memory runs out");
     }
     system::warn_about_backlog(&config);
+    if config.maxclients >= MANY_CLIENTS {
+        log_doctor(&config);
+    }
     system::warn_about_maxmemory(&config);
-    if crate::process::usage::set_allocator_threads(config.jemalloc_bg_thread).is_err() {
+    if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
     if !config.save.is_empty() {
@@ -108,7 +108,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
         banner::log_initialized();
         banner::log_ready(&kinds);
-        supervise::announce_ready(supervisor.clone(), false);
+        supervise::announce_ready(supervisor, false);
     }) {
         Ok(()) => i32::try_from(shared.exit_code.load(Ordering::Relaxed)).unwrap_or(1),
         Err(error) => {
@@ -135,7 +135,7 @@ fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
         let path = Path::new(std::ffi::OsStr::from_bytes(&config.unixsocket));
         let _ = std::fs::remove_file(path);
         let mode = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
-        match Listener::unix(path, config.tcp_backlog, mode) {
+        match Listener::unix(path, backlog(config), mode) {
             Ok(listener) => {
                 if let Some(first) = all.first_mut() {
                     first.push(listener);
@@ -194,10 +194,29 @@ pub(crate) fn open_tcp_listeners(config: &Config, workers: usize, is_new_port: b
 /// To tell whether another program holds the port, it is opened without port sharing first.
 fn open_tcp(address: std::net::SocketAddr, config: &Config, is_checked: bool) -> std::io::Result<Listener> {
     if is_checked && address.port() != 0 {
-        drop(Listener::tcp(address, config.tcp_backlog, false)?);
+        drop(Listener::tcp(address, backlog(config), false)?);
     }
-    Listener::tcp(address, config.tcp_backlog, true)
+    Listener::tcp(address, backlog(config), true)
 }
+
+/// What about the machine stands in the way of so many clients, a line each; `oxidis doctor` tells more.
+fn log_doctor(config: &Config) {
+    for (verdict, sentence) in doctor::brief(u64::from(config.maxclients)) {
+        let level = if verdict == doctor::Verdict::Stops { Level::Warning } else { Level::Notice };
+        log!(level, "{} clients: {sentence}", config.maxclients);
+    }
+}
+
+/// Clients that may wait to be accepted. Where very many are expected they also come at once, and one that finds no room
+/// tries again only after a second: there it is as many as the kernel allows.
+fn backlog(config: &Config) -> i32 {
+    if config.maxclients >= MANY_CLIENTS { config.tcp_backlog.max(BACKLOG_MAX) } else { config.tcp_backlog }
+}
+
+/// From this `maxclients` on the server prepares for crowds.
+const MANY_CLIENTS: u32 = 20_000;
+/// What the kernel keeps of a backlog is at most `somaxconn`.
+const BACKLOG_MAX: i32 = 65_535;
 
 /// The options of accepted connections.
 pub(crate) fn socket_options(config: &Config) -> SocketOptions {

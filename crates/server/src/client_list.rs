@@ -6,7 +6,6 @@
 
 use crate::process::now_ms;
 use crate::session::{Session, State};
-use crate::shared::Shared;
 use crate::worker::{Message, Worker};
 use keyspace::waiters::Waiter;
 use net::{ConnId, Conns, Peer};
@@ -77,10 +76,13 @@ pub struct ClientLine {
     end: usize,
 }
 
-/// The gathered lines, by client number.
+/// Lines from which on a list is put in order by an offload thread: the rest of the work with it is theirs too.
+pub(crate) const INLINE_LINES: usize = 2048;
+
+/// The gathered lines.
 #[derive(Default)]
 pub struct ClientLines {
-    /// One for each client.
+    /// One for each client; by client number, unless they are more than [`INLINE_LINES`] and of all clients.
     pub lines: Vec<ClientLine>,
     portions: Vec<Vec<u8>>,
 }
@@ -97,7 +99,7 @@ impl ClientLines {
         self.text(line).split(|byte| *byte == b' ').find(is_it).and_then(|word| word.get(name.len() + 1..)).unwrap_or_default()
     }
 
-    /// The line of a client.
+    /// The line of a client, among lines that are in order.
     pub fn of(&self, id: u64) -> Option<&ClientLine> {
         self.lines.binary_search_by_key(&id, |line| line.id).ok().and_then(|at| self.lines.get(at))
     }
@@ -156,6 +158,10 @@ impl Worker {
             workers_left: AtomicUsize::new(workers),
             gathered: Mutex::default(),
         });
+        if gathering.scope == Scope::All {
+            // Room at once: growing would copy megabytes while the others wait for the lock.
+            gathering.gathered.lock().lines.reserve(self.shared.clients.load(Ordering::Relaxed) + 64);
+        }
         let first = if own { self.index as usize } else { 0 };
         for worker in first..first + workers {
             let gathering = gathering.clone();
@@ -190,7 +196,9 @@ impl Worker {
         }
         if gathering.workers_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut gathered = std::mem::take(&mut *gathering.gathered.lock());
-            gathered.lines.sort_unstable_by_key(|line| line.id);
+            if gathering.scope != Scope::All || gathered.lines.len() <= INLINE_LINES {
+                gathered.lines.sort_unstable_by_key(|line| line.id);
+            }
             let conn = gathering.conn;
             self.shared.post(gathering.asker, Message::Call(Box::new(move |worker, conns| worker.take_client_lines(conns, conn, gathered))));
         }
@@ -201,6 +209,17 @@ impl Worker {
         if conns.contains(conn) {
             self.gathered.ready.push((conn, Arc::new(lines)));
             conns.resume(conn);
+        }
+    }
+
+    /// Closes connections, as many a turn as lines are written in one.
+    pub(crate) fn close_clients(&mut self, conns: &mut Conns<Worker>, mut victims: Vec<ConnId>) {
+        let rest = victims.len().saturating_sub(LINES_PER_TURN);
+        for conn in victims.split_off(rest) {
+            conns.close(conn, false);
+        }
+        if !victims.is_empty() {
+            self.chores.push_back(Box::new(move |worker, conns| worker.close_clients(conns, victims)));
         }
     }
 
@@ -217,7 +236,7 @@ impl Worker {
             output: conns.pending_output(conn),
             held: conns.held_bytes(conn),
         };
-        write_line(text, &self.shared, session, local, &about, now_ms() / 1000, &self.config.unixsocket);
+        write_line(text, session, local, &about, now_ms() / 1000, &self.config.unixsocket);
         let waiter = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).map(|blocked| blocked.waiter.clone());
         Some(ClientLine { id: session.id.0, worker: self.index, conn, kind: kind_of(session), waiter, portion: 0, start: 0, end: 0 })
     }
@@ -250,7 +269,6 @@ fn write_address(text: &mut Vec<u8>, address: Option<SocketAddr>, unix_path: &[u
 
 fn write_line(
     text: &mut Vec<u8>,
-    shared: &Shared,
     session: &Session,
     local: Option<SocketAddr>,
     buffers: &Buffers,
@@ -274,7 +292,7 @@ fn write_line(
     let _ = write!(text, " fd={} name=", buffers.fd);
     text.extend_from_slice(extra.map_or(&[][..], |extra| &extra.name));
     let _ = write!(text, " age={} idle={} flags=", since(session.connected_s), since(session.last_active_s));
-    write_flags(text, shared, session);
+    write_flags(text, session);
     let _ = write!(text, " db={} sub={channels} psub={patterns} ssub={shard_channels} multi={queued}", session.db.0);
     let _ = write!(
         text,
@@ -292,7 +310,7 @@ fn write_line(
 }
 
 /// The letters of a session's state, in Redis' order.
-fn write_flags(text: &mut Vec<u8>, _shared: &Shared, session: &Session) {
+fn write_flags(text: &mut Vec<u8>, session: &Session) {
     let before = text.len();
     let is_dirty =
         session.extra.as_ref().and_then(|extra| extra.watch.as_ref()).is_some_and(|watch| watch.flag.load(Ordering::Relaxed));

@@ -1,6 +1,6 @@
 //! Admission, limits and lines of clients.
 
-use crate::config::{BufferLimit, ClientClass};
+use crate::config::{BufferLimit, ClientClass, Config};
 use crate::session::{Session, State};
 use crate::worker::Worker;
 use commands::table::{CommandSpec, Flags};
@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Clients looked at in one sweep while their memory has a limit.
+const CLIENTS_PER_SWEEP: usize = 4000;
 /// Output that a client may have waiting before it has authenticated.
 const UNAUTHENTICATED_OUTPUT_BYTES: usize = 1024;
 
@@ -55,7 +57,7 @@ pub(crate) fn keep_with_output(worker: &mut Worker, id: ConnId, session: &mut Se
         cut(worker, id, session, pending_bytes);
         return false;
     }
-    let limit = limit_of(worker, session);
+    let limit = limit_of(&worker.config, session);
     if is_over(limit, session, pending_bytes, worker.now_s) {
         cut(worker, id, session, pending_bytes);
         return false;
@@ -63,10 +65,10 @@ pub(crate) fn keep_with_output(worker: &mut Worker, id: ConnId, session: &mut Se
     true
 }
 
-fn limit_of(worker: &Worker, session: &Session) -> BufferLimit {
+fn limit_of(config: &Config, session: &Session) -> BufferLimit {
     let (channels, patterns, shards) = session.subscriptions();
     let class = if channels + patterns + shards > 0 { ClientClass::Pubsub } else { ClientClass::Normal };
-    worker.config.client_output_buffer_limit.of(class)
+    config.client_output_buffer_limit.of(class)
 }
 
 fn is_over(limit: BufferLimit, session: &mut Session, pending_bytes: usize, now_s: u32) -> bool {
@@ -150,6 +152,45 @@ impl Worker {
         crate::log!(crate::process::log::Level::Verbose, "Protocol error ({error}) from client id={}", session.id.0);
     }
 
+    /// The most memory that all clients may take (`maxmemory-clients`), if there is a limit.
+    pub(crate) fn clients_limit(&self) -> Option<u64> {
+        let limit = match self.config.maxmemory_clients {
+            share if share < 0 => (self.config.maxmemory / 100).saturating_mul(share.unsigned_abs()),
+            bytes => bytes.unsigned_abs(),
+        };
+        (limit > 0).then_some(limit)
+    }
+
+    /// Closes clients of this worker, the largest first, until its share of what all have above the limit is gone.
+    fn evict_clients(&mut self, conns: &mut Conns<Worker>) {
+        let Some(limit) = self.clients_limit() else { return };
+        let total = self.shared.sum(|stats| stats.clients_memory.get());
+        let own = self.stats.clients_memory.get();
+        if total <= limit || own == 0 {
+            return;
+        }
+        let share = u128::from(total - limit) * u128::from(own) / u128::from(total);
+        let mut left = u64::try_from(share).unwrap_or(u64::MAX).max(1);
+        let mut sizes: Vec<(u64, ConnId)> = conns
+            .iter()
+            .filter(|(_, session)| !session.state.has(State::NO_EVICT))
+            .map(|(conn, session)| ((session.used_bytes() + conns.held_bytes(conn)) as u64, conn))
+            .collect();
+        sizes.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (bytes, conn) in sizes {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(bytes);
+            self.stats.clients_memory.set(self.stats.clients_memory.get().saturating_sub(bytes));
+            self.stats.evicted_clients.add(1);
+            if let Some(session) = conns.state(conn) {
+                crate::log!(crate::process::log::Level::Notice, "Evicting client: id={} tot-mem={bytes}", session.id.0);
+            }
+            conns.close(conn, false);
+        }
+    }
+
     /// Closes clients that are idle for `timeout` seconds or above a soft limit for too long, and those whose input
     /// passed the query buffer limit; a part of them at a time.
     pub(crate) fn sweep_clients(&mut self, conns: &mut Conns<Worker>) {
@@ -157,43 +198,40 @@ impl Worker {
         let query_limit = self.config.client_query_buffer_limit;
         let mut idle: Vec<ConnId> = Vec::new();
         let mut over: Vec<(ConnId, usize)> = Vec::new();
-        let (now_s, ids) = (self.now_s, self.cron.next_clients(conns));
-        let mut found = crate::cron::Sweep::default();
-        for conn in ids {
-            let input = conns.pending_input(conn);
-            let output = conns.pending_output(conn);
-            found.max_input = found.max_input.max(input);
-            found.max_output = found.max_output.max(output);
-            found.memory += conns.held_bytes(conn);
-            let Some(session) = conns.state_mut(conn) else { continue };
-            found.memory += session.used_bytes();
-            if input > query_limit {
+        let now_s = self.now_s;
+        let mut sweep = self.cron.sweep;
+        let share = if self.clients_limit().is_some() { CLIENTS_PER_SWEEP } else { self.cron.sweep_share(conns.len(), timeout > 0) };
+        let next = conns.visit(sweep.place, share, |conn, session, kept| {
+            sweep.max_input = sweep.max_input.max(kept.input_bytes);
+            sweep.max_output = sweep.max_output.max(kept.output_bytes);
+            sweep.memory += kept.memory_bytes + session.used_bytes();
+            if kept.input_bytes > query_limit {
                 self.stats.query_limit_disconnections.add(1);
                 over.push((conn, 0));
-                continue;
+                return;
             }
-            if output > 0 {
-                let limit = limit_of(self, session);
-                if is_over(limit, session, output, now_s) {
-                    over.push((conn, output));
-                    continue;
+            if kept.output_bytes > 0 {
+                let limit = limit_of(&self.config, session);
+                if is_over(limit, session, kept.output_bytes, now_s) {
+                    over.push((conn, kept.output_bytes));
+                    return;
                 }
             }
             let spared = session.state.has(State::BLOCKED) || session.state.has(State::SUBSCRIBED) || session.state.has(State::MONITOR);
             if timeout > 0 && !spared && now_s.saturating_sub(session.last_active_s) > timeout {
                 idle.push(conn);
             }
-        }
-        let (sweep, is_complete) = self.cron.sweep();
-        sweep.max_input = sweep.max_input.max(found.max_input);
-        sweep.max_output = sweep.max_output.max(found.max_output);
-        sweep.memory += found.memory;
-        let sweep = *sweep;
-        if is_complete {
-            // What came and went between two sweeps is kept for one more by `keep_with_output`.
-            self.stats.recent_max_input.set(sweep.max_input as u64);
-            self.stats.recent_max_output.set(sweep.max_output as u64);
-            self.stats.clients_memory.set(sweep.memory as u64);
+        });
+        match next {
+            Some(place) => self.cron.sweep = crate::cron::Sweep { place, ..sweep },
+            None => {
+                // What came and went between two sweeps is kept for one more by `keep_with_output`.
+                self.stats.recent_max_input.set(sweep.max_input as u64);
+                self.stats.recent_max_output.set(sweep.max_output as u64);
+                self.stats.clients_memory.set(sweep.memory as u64);
+                self.cron.sweep = crate::cron::Sweep::default();
+                self.evict_clients(conns);
+            }
         }
         for conn in idle {
             crate::log!(crate::process::log::Level::Verbose, "Closing idle client");

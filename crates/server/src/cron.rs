@@ -4,7 +4,7 @@ use crate::shared::Survey;
 use crate::worker::Worker;
 use keyspace::slot::SlotData;
 use keyspace::{DbIndex, DbView, Slot};
-use net::{ConnId, Conns};
+use net::Conns;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,17 +14,37 @@ const EXPIRE_ENTRIES: usize = 256;
 const EXPIRE_EVERY: Duration = Duration::from_millis(25);
 /// Time for one look at expiry with `active-expire-effort 1`.
 const EXPIRE_TIME: Duration = Duration::from_micros(1000);
-/// Clients looked at in one sweep.
-const CLIENTS_PER_SWEEP: usize = 2000;
+/// Milliseconds between two sweeps over the clients while their memory has a limit: what they may grow by unseen.
+const EVICT_EVERY_MS: u64 = 10;
+/// The next sweep comes sooner when this share of the limit was read.
+const EVICT_PARTS: u64 = 8;
+/// Time in which a sweep sees all clients of a worker when there is a `timeout`, so that it is at most so late.
+const SWEEP_TIME_MS: usize = 1000;
+/// The same without a timeout: 100,000 clients then cost next to nothing, and only soft limits of output wait for it.
+const SLOW_SWEEP_TIME_MS: usize = 4000;
+/// A worker that nobody talks to looks so many times less often after things.
+const QUIET_FACTOR: u64 = 4;
+/// Time in which a survey sees all slots.
+const SURVEY_TIME_MS: usize = 1000;
+/// The same while nothing is written.
+const UNCHANGED_SURVEY_TIME_MS: usize = 10_000;
+/// Clients looked at in one portion at least.
+const SWEEP_SHARE_MIN: usize = 64;
 
 /// Where a worker's periodic work stands.
 pub struct Cron {
     next_expiry: Instant,
     next_tenth: Instant,
     next_sweep: Instant,
+    read_at_sweep: u64,
     slot: usize,
-    swept: Vec<ConnId>,
-    sweep: Sweep,
+    /// Milliseconds between two portions of the sweep.
+    sweep_every_ms: usize,
+    pub(crate) sweep: Sweep,
+    /// Reads when the last portion was done.
+    reads: u64,
+    /// Writes of all workers when the present and the last survey began.
+    written: [u64; 2],
     surveyed: usize,
     survey: Survey,
 }
@@ -32,6 +52,8 @@ pub struct Cron {
 /// What a sweep over the clients has found so far.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sweep {
+    /// Where it goes on.
+    pub(crate) place: usize,
     pub(crate) max_input: usize,
     pub(crate) max_output: usize,
     pub(crate) memory: usize,
@@ -41,38 +63,45 @@ impl Cron {
     /// Worker `index` starts with its share of slots.
     pub fn new(index: u16) -> Cron {
         let now = Instant::now();
-        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, swept: Vec::new(), sweep: Sweep::default(), surveyed: 0, survey: Survey::default() }
+        Cron { next_expiry: now, next_tenth: now, next_sweep: now, read_at_sweep: 0, slot: index as usize, sweep_every_ms: 100, sweep: Sweep::default(), reads: 0, written: [0; 2], surveyed: 0, survey: Survey::default() }
     }
 
-    /// What the present sweep has found; it is complete when the second part is true.
-    pub(crate) fn sweep(&mut self) -> (&mut Sweep, bool) {
-        let complete = self.swept.is_empty();
-        (&mut self.sweep, complete)
-    }
-
-    /// The next clients to look at.
-    pub(crate) fn next_clients(&mut self, conns: &Conns<Worker>) -> Vec<ConnId> {
-        if self.swept.is_empty() {
-            self.sweep = Sweep::default();
-            self.swept = conns.iter().map(|(id, _)| id).collect();
-        }
-        let rest = self.swept.len().saturating_sub(CLIENTS_PER_SWEEP);
-        self.swept.split_off(rest)
+    /// How many places of clients are looked at in one portion.
+    pub(crate) fn sweep_share(&self, clients: usize, has_timeout: bool) -> usize {
+        let time_ms = if has_timeout { SWEEP_TIME_MS } else { SLOW_SWEEP_TIME_MS };
+        // Up to half of the places are empty, hence twice the share.
+        (clients * self.sweep_every_ms / time_ms).max(SWEEP_SHARE_MIN) * 2
     }
 }
 
 impl Worker {
-    /// Does what is due. Returns how long until the next thing is.
-    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Duration {
+    /// Does what is due, after so many bytes were read in all. Returns how long until the next thing is.
+    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant, read_bytes: u64) -> Duration {
         let hz = u64::try_from(self.config.hz).unwrap_or(10).clamp(1, 500);
+        let may_expire = self.shared.active_expire.load(Ordering::Relaxed) && self.locks.keyspace().may_expire();
         if now >= self.cron.next_expiry {
-            let busy = self.shared.active_expire.load(Ordering::Relaxed) && self.locks.keyspace().may_expire() && self.expire_some();
+            let busy = may_expire && self.expire_some();
             self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
         }
-        if now >= self.cron.next_sweep {
-            self.cron.next_sweep = now + Duration::from_millis(1000 / hz);
+        let limit = self.clients_limit();
+        let read = read_bytes.saturating_sub(self.cron.read_at_sweep);
+        if now >= self.cron.next_sweep || limit.is_some_and(|limit| read > limit / EVICT_PARTS) {
+            let reads = self.stats.reads.get();
+            let is_quiet = reads == self.cron.reads && !may_expire && self.config.maxmemory == 0 && limit.is_none();
+            self.cron.reads = reads;
+            let every_ms = match limit {
+                Some(_) => EVICT_EVERY_MS,
+                None if is_quiet => QUIET_FACTOR * 1000 / hz,
+                None => 1000 / hz,
+            };
+            self.cron.read_at_sweep = read_bytes;
+            self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.sweep_clients(conns);
-            self.survey_slots(1000 / hz);
+            self.survey_slots(self.cron.sweep_every_ms);
+            self.cron.sweep_every_ms = usize::try_from(every_ms).unwrap_or(100);
+            if is_quiet {
+                self.cron.next_expiry = self.cron.next_sweep;
+            }
             if self.config.maxmemory > 0 {
                 self.locks.enter();
                 self.has_memory();
@@ -138,11 +167,17 @@ impl Worker {
 
     /// Looks at the next of this worker's share of slots, so that all are seen about once a second, and publishes what
     /// it found when it has been round.
-    fn survey_slots(&mut self, since_last_ms: u64) {
+    fn survey_slots(&mut self, since_last_ms: usize) {
         let slots = self.locks.keyspace().space().count();
         let stride = self.shared.workers();
         let share = slots.div_ceil(stride);
-        let portion = (share * usize::try_from(since_last_ms).unwrap_or(100) / 1000).clamp(1, share);
+        if self.cron.surveyed == 0 {
+            let written = self.shared.sum(|stats| stats.dirty.get() + stats.expired.get() + stats.evicted.get());
+            self.cron.written = [written, self.cron.written[0]];
+        }
+        let is_unchanged = self.cron.written[0] == self.cron.written[1];
+        let time_ms = if is_unchanged { UNCHANGED_SURVEY_TIME_MS } else { SURVEY_TIME_MS };
+        let portion = (share * since_last_ms / time_ms).clamp(1, share);
         self.locks.enter();
         for _ in 0..portion {
             let slot = self.cron.surveyed * stride + self.index as usize;

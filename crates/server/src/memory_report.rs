@@ -1,6 +1,6 @@
 //! Who holds how much memory, for INFO, MEMORY STATS and MEMORY DOCTOR.
 
-use crate::process::usage;
+use crate::process::{allocator, usage};
 use crate::session::Session;
 use crate::shared::{DatabaseSurvey, Shared};
 use std::sync::atomic::Ordering;
@@ -29,14 +29,13 @@ pub struct AllocatorFigures {
 
 impl AllocatorFigures {
     fn take() -> AllocatorFigures {
-        // An error leaves the figures of the last epoch, or none.
-        let _ = tikv_jemalloc_ctl::epoch::advance();
         let used = keyspace::memory::used_bytes();
+        let allocator::Figures { allocated, active, resident } = allocator::figures(used);
         AllocatorFigures {
             used,
-            allocated: tikv_jemalloc_ctl::stats::allocated::read().unwrap_or(used),
-            active: tikv_jemalloc_ctl::stats::active::read().unwrap_or(used),
-            resident: tikv_jemalloc_ctl::stats::resident::read().unwrap_or(used),
+            allocated,
+            active,
+            resident,
             rss: usage::resident_bytes(),
         }
     }

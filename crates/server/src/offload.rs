@@ -7,15 +7,17 @@ use crate::exec::{route, single};
 use crate::process::log::Level;
 use crate::shared::Shared;
 use crate::ticks;
-use crate::worker::{Finished, Message};
+use crate::session::Watch;
+use crate::worker::{Finished, Message, Part};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
-use resp::{OwnedArgs, Proto, Reply};
+use resp::{Args, OwnedArgs, Proto, Reply};
 use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -46,27 +48,45 @@ pub struct Job {
     pub work: Work,
 }
 
+/// A walk over the keyspace.
+pub type Walk = Box<dyn FnOnce(&mut LockSet, &mut Reply) + Send>;
+
 /// What a job does.
 pub enum Work {
     /// A command of the table on its keys.
     Command {
         /// Arguments.
         args: OwnedArgs,
-        /// Database.
-        db: DbIndex,
-        /// Slots of its keys, ascending.
-        slots: Vec<Slot>,
-        /// The settings it follows.
-        settings: Settings,
-        /// How accesses are noted.
-        clock: AccessClock,
-        /// The client wants no access noted.
-        no_touch: bool,
-        /// Notifications that are wanted.
-        wanted: NotifyClass,
+        /// Where and how it runs.
+        footing: Footing,
+    },
+    /// The commands of a MULTI, all of them on keys.
+    Transaction {
+        /// In order.
+        queue: Vec<(CommandId, OwnedArgs)>,
+        /// The keys that must not have changed.
+        watch: Option<Watch>,
+        /// Where and how they run.
+        footing: Footing,
     },
     /// A walk over the keyspace that takes slots by itself.
-    Walk(Box<dyn FnOnce(&mut LockSet, &mut Reply) + Send>),
+    Walk(Walk),
+}
+
+/// Where and how commands run away from their worker.
+pub struct Footing {
+    /// Database.
+    pub db: DbIndex,
+    /// Slots of the keys, ascending.
+    pub slots: Vec<Slot>,
+    /// The settings they follow.
+    pub settings: Settings,
+    /// How accesses are noted.
+    pub clock: AccessClock,
+    /// The client wants no access noted.
+    pub no_touch: bool,
+    /// Notifications that are wanted.
+    pub wanted: NotifyClass,
 }
 
 /// The pool; its threads start with the first job.
@@ -107,65 +127,116 @@ fn run(shared: &Arc<Shared>, receiver: &Mutex<Receiver<Job>>) {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn missing(
-    locks: &mut LockSet,
-    events: &mut Events,
-    db: DbIndex,
-    clock: AccessClock,
-    reply: &mut Reply,
-    settings: &Settings,
-    args: resp::Args<'_>,
-    slots: &[Slot],
-) -> Option<Vec<Slot>> {
-    let view = DbView::new(locks, events, db, crate::process::now_ms(), clock);
-    let mut ctx = Ctx { db: view, out: reply, settings, may_block: false, block: None };
-    single::missing_slots(&mut ctx, args, slots).map(|all| all.to_vec())
+/// What a job's commands run with.
+struct Runner<'a> {
+    locks: &'a mut LockSet,
+    events: Events,
+    reply: Reply,
+    footing: Footing,
+    parts: Vec<Part>,
+}
+
+impl Runner<'_> {
+    fn with_ctx<R>(&mut self, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
+        let footing = &self.footing;
+        let mut db = DbView::new(self.locks, &mut self.events, footing.db, crate::process::now_ms(), footing.clock);
+        db.no_touch = footing.no_touch;
+        let settings = &footing.settings;
+        work(&mut Ctx { db, out: &mut self.reply, settings, may_block: false, block: None })
+    }
+
+    /// Takes the slots; for SORT with patterns also those of the keys it names. A thread may sleep for its locks, so it
+    /// asks until the source has held still.
+    fn lock(&mut self, id: CommandId, args: Args<'_>) {
+        self.locks.lock_all(&self.footing.slots);
+        if !single::names_other_keys(id, args) {
+            return;
+        }
+        let mut slots = self.footing.slots.clone();
+        while let Some(all) = self.with_ctx(|ctx| single::missing_slots(ctx, args, &slots)) {
+            self.locks.unlock_all();
+            slots = all.to_vec();
+            self.locks.lock_all(&slots);
+        }
+    }
+
+    fn run(&mut self, id: CommandId, args: Args<'_>) {
+        let started = ticks::now();
+        let before = self.reply.len();
+        let handler = route::of(route::routes(), id).handler;
+        let result = handler.map_or(Ok(()), |handler| self.with_ctx(|ctx| handler(ctx, args)));
+        let failed = result.err();
+        if let Some(error) = &failed {
+            self.reply.truncate(before);
+            self.reply.error(error.0.as_bytes());
+        }
+        self.parts.push(Part { id, ticks: ticks::now().wrapping_sub(started), failed });
+    }
+
+    /// Runs a MULTI's commands unless a watched key changed. Its slots are held, those of the watched keys too.
+    fn run_transaction(&mut self, queue: &[(CommandId, OwnedArgs)], watch: Option<&Watch>) {
+        let now_ms = crate::process::now_ms();
+        let clock = self.footing.clock;
+        let mut broken = false;
+        if let Some(watch) = watch {
+            broken = watch.flag.load(Ordering::Relaxed);
+            for (db, key, was_over) in &watch.keys {
+                let mut view = DbView::new(self.locks, &mut self.events, *db, now_ms, clock);
+                broken |= !was_over && view.is_expired_now(key);
+                view.unwatch(key, &watch.flag);
+            }
+        }
+        if broken {
+            self.reply.null_array();
+            return;
+        }
+        self.reply.array(queue.len());
+        for (id, args) in queue {
+            self.run(*id, args.as_args());
+        }
+    }
 }
 
 fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
     let keyspace = shared.keyspace.clone();
     let long_run = begin(&keyspace.gate);
     let mut reply = Reply::with_buffer(Vec::new(), job.proto);
-    let mut events = Events::default();
     let started = ticks::now();
-    let mut failed = None;
-    match job.work {
-        Work::Walk(walk) => walk(locks, &mut reply),
-        Work::Command { args, db, slots, settings, clock, no_touch, wanted } => {
-            events.wanted = wanted;
-            let mut slots = slots;
-            locks.lock_all(&slots);
-            if single::names_other_keys(job.id, args.as_args()) {
-                // A thread may sleep for its locks, so it asks until the source has held still.
-                while let Some(all) = missing(locks, &mut events, db, clock, &mut reply, &settings, args.as_args(), &slots) {
-                    locks.unlock_all();
-                    slots = all;
-                    locks.lock_all(&slots);
-                }
-            }
-            let handler = route::of(route::routes(), job.id).handler;
-            let result = match handler {
-                Some(handler) => {
-                    let now_ms = crate::process::now_ms();
-                    let mut view = DbView::new(locks, &mut events, db, now_ms, clock);
-                    view.no_touch = no_touch;
-                    let mut ctx = Ctx { db: view, out: &mut reply, settings: &settings, may_block: false, block: None };
-                    handler(&mut ctx, args.as_args())
-                }
-                None => Ok(()),
-            };
-            if let Err(error) = result {
-                reply.clear();
-                reply.error(error.0.as_bytes());
-                failed = Some(error);
-            }
-            locks.unlock_all();
+    let (reply, events, parts) = match job.work {
+        Work::Walk(walk) => {
+            walk(locks, &mut reply);
+            (reply, Events::default(), Vec::new())
         }
-    }
+        Work::Command { args, footing } => {
+            let mut runner = Runner::new(locks, reply, footing);
+            runner.lock(job.id, args.as_args());
+            runner.run(job.id, args.as_args());
+            runner.end()
+        }
+        Work::Transaction { queue, watch, footing } => {
+            let mut runner = Runner::new(locks, reply, footing);
+            runner.locks.lock_all(&runner.footing.slots);
+            runner.run_transaction(&queue, watch.as_ref());
+            runner.end()
+        }
+    };
     drop(long_run);
     let ticks = ticks::now().wrapping_sub(started);
-    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply: reply.take(), events, ticks, failed })
+    let mut reply = reply;
+    let reply = reply.take();
+    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts })
+}
+
+impl<'a> Runner<'a> {
+    fn new(locks: &'a mut LockSet, reply: Reply, footing: Footing) -> Runner<'a> {
+        let events = Events { wanted: footing.wanted, ..Events::default() };
+        Runner { locks, events, reply, footing, parts: Vec::new() }
+    }
+
+    fn end(self) -> (Reply, Events, Vec<Part>) {
+        self.locks.unlock_all();
+        (self.reply, self.events, self.parts)
+    }
 }
 
 /// Announces a long command; waits while somebody wants the gate closed.

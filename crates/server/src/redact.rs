@@ -5,7 +5,7 @@ use commands::table::{CommandId, CommandSpec};
 /// What stands in the place of a secret, as in Redis.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// Replaces the secret arguments of a command (argv[0] is its name).
+/// Replaces the secret arguments of a command (the first is its name).
 pub fn arguments(spec: &CommandSpec, mut args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     match spec.id {
         CommandId::Auth => hide_from(&mut args, 1),

@@ -76,6 +76,8 @@ pub struct Session {
     pub connected_s: u32,
     /// Since when its output is above the soft limit, Unix seconds; 0: it is not.
     pub soft_limit_since_s: u32,
+    /// Requests refused so far while it had not authenticated.
+    pub refused: u16,
     /// Address of the peer; `None` for the Unix socket.
     pub address: Option<SocketAddr>,
     /// What most clients never have.
@@ -153,6 +155,7 @@ impl Session {
             last_active_s: now_s,
             connected_s: now_s,
             soft_limit_since_s: 0,
+            refused: 0,
             address,
             extra: None,
         }

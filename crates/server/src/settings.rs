@@ -27,6 +27,7 @@ pub fn of(config: &Config, shared: &Shared) -> Settings {
             max_listpack_size: config.list_max_listpack_size,
             packed_threshold: shared.quicklist_packed_threshold.load(Ordering::Relaxed),
         },
+        hll_sparse_max_bytes: config.hll_sparse_max_bytes,
         stream: keyspace::stream::StreamLimits {
             node_max_bytes: config.stream_node_max_bytes,
             node_max_entries: config.stream_node_max_entries,

@@ -148,11 +148,14 @@ impl Shared {
 
     /// Notes an error reply under its code (the first word).
     pub fn note_error(&self, text: &str) {
-        let code: String = text.split(' ').next().unwrap_or("ERR").chars().take(64).collect();
+        let word = text.split(' ').next().unwrap_or("ERR");
+        let code = word.char_indices().nth(64).map_or(word, |(end, _)| &word[..end]);
         let mut counts = self.error_counts.lock();
-        // A bound, as clients of scripts can make up codes.
-        if counts.len() < 1024 || counts.contains_key(&code) {
-            *counts.entry(code).or_default() += 1;
+        if let Some(count) = counts.get_mut(code) {
+            *count += 1;
+        } else if counts.len() < 1024 {
+            // A bound, as clients of scripts can make up codes.
+            counts.insert(code.to_owned(), 1);
         }
     }
 

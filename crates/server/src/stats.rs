@@ -91,6 +91,8 @@ pub struct WorkerStats {
     pub output_limit_disconnections: Counter,
     /// Clients cut for their query buffer.
     pub query_limit_disconnections: Counter,
+    /// Clients closed to keep all within `maxmemory-clients`.
+    pub evicted_clients: Counter,
     /// Panics caught while running commands.
     pub panics: Counter,
     /// Bytes of sessions and of the buffers kept for them, by the last sweep.
@@ -130,6 +132,7 @@ impl Default for WorkerStats {
             turn_us: Counter::default(),
             output_limit_disconnections: Counter::default(),
             query_limit_disconnections: Counter::default(),
+            evicted_clients: Counter::default(),
             panics: Counter::default(),
             clients_memory: Counter::default(),
             timers: Counter::default(),
@@ -176,6 +179,7 @@ impl WorkerStats {
             &self.turn_us,
             &self.output_limit_disconnections,
             &self.query_limit_disconnections,
+            &self.evicted_clients,
             &self.expire_us,
             &self.expire_capped,
         ];

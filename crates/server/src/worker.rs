@@ -63,6 +63,16 @@ pub struct Finished {
     pub events: Events,
     /// How long it took.
     pub ticks: u64,
+    /// The commands of the table that ran: one, or those of a transaction.
+    pub parts: Vec<Part>,
+}
+
+/// One command that ran away from its worker, for the counts.
+pub struct Part {
+    /// The command.
+    pub id: CommandId,
+    /// How long it took.
+    pub ticks: u64,
     /// Its error, if it answered one.
     pub failed: Option<CmdError>,
 }
@@ -387,7 +397,7 @@ impl Service for Worker {
     fn turn(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>) -> Option<Duration> {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         self.stats.turns.add(1);
-        let next_cron = self.run_cron(conns, cx.now());
+        let next_cron = self.run_cron(conns, cx.now(), cx.stats().read_bytes);
         let next_timer = self.fire_timers(conns, cx.now());
         if let Some(chore) = self.chores.pop_front() {
             chore(self, conns);

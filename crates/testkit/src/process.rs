@@ -60,6 +60,18 @@ pub fn pin_this_thread(core: usize) -> io::Result<()> {
     }
 }
 
+/// Gives the calling thread a descriptor table of its own, so that the limit of open files counts for it alone.
+///
+/// # Errors
+/// What unshare(2) says.
+pub fn use_private_table() -> io::Result<()> {
+    // SAFETY: unshare takes flags only; the caller uses no descriptor that another thread opens later.
+    match unsafe { libc::unshare(libc::CLONE_FILES) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Time on a CPU of all threads of a process so far, the kernel's share included.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //! kernel costs; nothing that answers over sockets in this way can cost less.
 
 use std::collections::HashMap;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -13,6 +13,9 @@ use rustix::event::epoll;
 
 use super::race::Runner;
 
+/// Clients of one thread: a little less than a table of 20,000 descriptors holds, since the kernel deals out unevenly.
+const CLIENTS_PER_THREAD: usize = 18_500;
+
 /// A running floor, on core 0.
 pub(super) struct Floor {
     child: Child,
@@ -22,11 +25,17 @@ pub(super) struct Floor {
 impl Floor {
     /// Starts this program once more as the floor.
     pub(super) fn start(answer: &str) -> Result<Floor> {
+        Floor::start_for(answer, 50)
+    }
+
+    /// As [`Floor::start`], with as many threads as so many clients take, each with a descriptor table of its own.
+    pub(super) fn start_for(answer: &str, clients: usize) -> Result<Floor> {
+        let threads = clients.div_ceil(CLIENTS_PER_THREAD).max(1);
         let port = testkit::server::free_port()?;
         let child = Command::new("taskset")
             .args(["-c", "0"])
             .arg(std::env::current_exe()?)
-            .args(["floor", &port.to_string(), answer])
+            .args(["floor", &port.to_string(), answer, &threads.to_string()])
             .spawn()
             .context("taskset")?;
         let floor = Floor { child, port };
@@ -38,6 +47,16 @@ impl Floor {
             std::thread::sleep(Duration::from_millis(2));
         }
         Ok(floor)
+    }
+
+    /// Its port.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// It, as something to load.
@@ -58,10 +77,41 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     let mut words = parser.raw_args()?;
     let port: u16 = words.next().and_then(|word| word.to_str()?.parse().ok()).context("floor: no port")?;
     let answer = words.next().context("floor: no answer")?.into_encoded_bytes();
-    let listener = TcpListener::bind(("127.0.0.1", port))?;
-    listener.set_nonblocking(true)?;
+    let threads: usize = words.next().and_then(|word| word.to_str()?.parse().ok()).unwrap_or(1);
+    if threads == 1 {
+        serve(&listen(port)?, &answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let listeners = (0..threads).map(|_| listen(port)).collect::<Result<Vec<_>>>()?;
+    std::thread::scope(|scope| {
+        let servers: Vec<_> = listeners
+            .iter()
+            .map(|listener| {
+                scope.spawn(|| {
+                    testkit::process::use_private_table()?;
+                    serve(listener, &answer)
+                })
+            })
+            .collect();
+        servers.into_iter().try_for_each(|server| server.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A listener of one thread; the kernel deals connections out to all of a port.
+fn listen(port: u16) -> Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &std::net::SocketAddr::from(([127, 0, 0, 1], port)))?;
+    listen(&socket, 65_535)?;
+    Ok(socket)
+}
+
+fn serve(listener: &OwnedFd, answer: &[u8]) -> Result<()> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, &listener, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    epoll::add(&epoll, listener, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     let mut streams: HashMap<u64, OwnedFd> = HashMap::new();
     let mut events: Vec<epoll::Event> = Vec::with_capacity(128);
     let mut buffer = vec![0; 16 * 1024];
@@ -71,9 +121,8 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         for event in &events {
             let token = event.data.u64();
             let Some(stream) = streams.get(&token) else {
-                while let Ok((stream, _)) = listener.accept() {
-                    stream.set_nodelay(true)?;
-                    let stream = OwnedFd::from(stream);
+                while let Ok(stream) = rustix::net::accept_with(listener, rustix::net::SocketFlags::NONBLOCK) {
+                    rustix::net::sockopt::set_tcp_nodelay(&stream, true)?;
                     let token = u64::try_from(stream.as_raw_fd())?;
                     epoll::add(&epoll, stream.as_fd(), epoll::EventData::new_u64(token), epoll::EventFlags::IN)?;
                     streams.insert(token, stream);
@@ -88,7 +137,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                 // The generator asks for two settings first, and goes on without them.
                 rustix::io::write(stream, b"-ERR none\r\n")?;
             } else {
-                rustix::io::write(stream, &answer)?;
+                rustix::io::write(stream, answer)?;
             }
         }
     }

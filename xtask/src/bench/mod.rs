@@ -5,6 +5,7 @@
 //! rounds. CPU time per request, read from the scheduler's own books, is the figure to trust:
 //! requests per second depend on who else is at work.
 
+mod clients;
 mod commands;
 pub(crate) mod floor;
 mod generator;
@@ -34,6 +35,7 @@ usage: cargo xtask bench [GROUP …] [options]
   workers       CPU per request with 4 workers against 1
   generator     `oxidis benchmark` against redis-benchmark
   tail          what a probe feels while others run heavy commands
+  clients       120,000 clients on one server: memory, idle CPU, crowds; GET at 1,000 to 80,000
 Without a group: all.
 
   --rounds N    rounds of each CPU row (default 5)
@@ -54,6 +56,7 @@ const GROUPS: &[Group] = &[
     ("workers", workers::run),
     ("generator", generator::run),
     ("tail", tail::run),
+    ("clients", clients::run),
 ];
 
 /// What all groups need to know.

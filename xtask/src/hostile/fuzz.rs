@@ -89,7 +89,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// B2: mutated pipelines in random pieces from several threads, with half-closed connections.
-pub(super) fn frames(context: &Context<'_>) -> Result<String> {
+pub(crate) fn frames(context: &Context<'_>) -> Result<String> {
     let frames: u64 = context.pick(60_000, 5_000_000);
     let mut server = context.server(&["--maxmemory", "200mb", "--maxmemory-policy", "allkeys-random"])?;
     let before = process::resident_bytes(server.pid())?;

@@ -7,7 +7,7 @@
 mod bystander;
 mod floods;
 mod frames;
-mod fuzz;
+pub(crate) mod fuzz;
 mod heavy;
 
 use std::process::ExitCode;
@@ -44,7 +44,12 @@ pub(crate) struct Context<'a> {
     size: Size,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// What a row needs to run against the server of a launch.
+    pub(crate) fn new(launch: &'a Launch, size: Size) -> Context<'a> {
+        Context { launch, size }
+    }
+
     fn server(&self, directives: &[&str]) -> Result<Server> {
         Ok(self.launch.clone().args(directives).try_start()?)
     }

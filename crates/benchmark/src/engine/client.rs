@@ -40,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) first_latency: Option<u64>,
     /// Requests left to it by `--per-client`.
     pub(crate) quota: u64,
+    /// Replies that were counted.
+    pub(crate) replies: u32,
     pub(crate) skip: SkipState,
     /// Scheduled and real send times of requests under way; only with a schedule.
     pub(crate) flights: VecDeque<Flight>,
@@ -69,6 +71,7 @@ impl Client {
             started: now,
             first_latency: None,
             quota,
+            replies: 0,
             skip: SkipState::new(),
             flights: VecDeque::new(),
         }

@@ -27,6 +27,7 @@ use super::{
 use crate::{
     extended::OnError,
     preflight::{Address, reason},
+    sys,
 };
 
 /// Runs the load of one thread to its end. The error is a text for stderr.
@@ -37,6 +38,9 @@ pub(super) fn run(
     thread: usize,
 ) -> Result<ThreadResult, String> {
     pin(settings, thread);
+    if settings.places.private_tables {
+        sys::use_private_table().map_err(|error| format!("Error: a descriptor table for each thread: {}", reason(&error)))?;
+    }
     let loop_failed = |error: io::Error| format!("Error: event loop: {}", reason(&error));
     let servers = clients_of(settings, thread);
     let quota = settings.per_client.unwrap_or(0);
@@ -46,6 +50,7 @@ pub(super) fn run(
         clients: servers.len(),
         to_open: servers.into_iter().map(|server| Opening { due: 0, server, quota }).collect(),
         opening: 0,
+        opened: 0,
         connected: Vec::new(),
         ready: Vec::new(),
         ready_count: 0,
@@ -59,6 +64,7 @@ pub(super) fn run(
         time_at_start: ThreadTime::default(),
         started_at: 0,
         done: None,
+        hold_until: 0,
         settings: Arc::clone(settings),
         shared,
     };
@@ -77,6 +83,8 @@ struct Driver {
     clients: usize,
     to_open: VecDeque<Opening>,
     opening: usize,
+    /// Connections begun, for their rate and for the choice of their local addresses.
+    opened: u64,
     /// Connections that have just come to stand.
     connected: Vec<ConnId>,
     /// Connections that have just become able to send.
@@ -93,6 +101,8 @@ struct Driver {
     time_at_start: ThreadTime,
     started_at: u64,
     done: Option<ThreadTime>,
+    /// When the connections may go, after the thread is done.
+    hold_until: u64,
 }
 
 /// A connection to be made.
@@ -165,6 +175,9 @@ impl Service for Driver {
             CloseReason::OutputLimit => "output limit".to_owned(),
         };
         let is_connecting = matches!(why, CloseReason::ConnectFailed(_));
+        if client.replies > 0 {
+            self.load.tally.fairness.add(client.replies);
+        }
         if self.started && self.settings.on_error == OnError::Reconnect {
             let now = self.shared.now();
             self.load.lost(&mut client, if is_connecting { "connect" } else { "reset" }, &text);
@@ -187,6 +200,12 @@ impl Service for Driver {
     fn turn(&mut self, cx: &mut Context<()>, conns: &mut Conns<Self>) -> Option<Duration> {
         let state = self.shared.state();
         let now = self.shared.now();
+        if self.done.is_some() {
+            if now >= self.hold_until {
+                cx.stop();
+            }
+            return Some(STATE_POLL);
+        }
         self.open(conns, now);
         self.greet(conns, now);
         if !self.started {
@@ -194,7 +213,8 @@ impl Service for Driver {
                 if state == State::Stop {
                     cx.stop();
                 }
-                return Some(if self.announced { START_POLL } else { STATE_POLL });
+                let is_slowed = self.settings.options.extended.connect_rate.is_some() && !self.to_open.is_empty();
+                return Some(if self.announced || is_slowed { START_POLL } else { STATE_POLL });
             }
         } else {
             self.start_ready(conns, now);
@@ -208,8 +228,15 @@ impl Service for Driver {
         self.load.publish(self.thread, now);
         if is_over || self.is_done() {
             self.finish(now);
-            cx.stop();
-            return None;
+            self.collect(conns);
+            self.shared.note_server_cpu(1);
+            let hold = u64::try_from(self.settings.options.extended.hold.as_nanos()).unwrap_or(u64::MAX);
+            self.hold_until = now.saturating_add(hold);
+            if hold == 0 {
+                cx.stop();
+                return None;
+            }
+            return Some(STATE_POLL);
         }
         Some(self.time_to_next(now))
     }
@@ -219,7 +246,10 @@ impl Driver {
     /// Opens connections that are due, up to the limit under way at once.
     fn open(&mut self, conns: &mut Conns<Self>, now: u64) {
         let limit = (OPENING_MAX / self.settings.threads).max(1);
-        while self.opening < limit && self.to_open.front().is_some_and(|next| next.due <= now) {
+        while self.opening < limit
+            && self.opened < self.allowed(now)
+            && self.to_open.front().is_some_and(|next| next.due <= now)
+        {
             let Some(Opening { server, quota, .. }) = self.to_open.pop_front() else {
                 return;
             };
@@ -227,10 +257,12 @@ impl Driver {
                 return;
             };
             let client = Client::new(server, quota, now);
-            let opened = match (&target.address, self.settings.options.source(server)) {
-                (Address::Tcp(address), Some(source)) => connect_from(source, *address)
-                    .and_then(|socket| conns.adopt(socket, client))
-                    .map(|id| self.connected.push(id)),
+            let source = self.next_source();
+            self.opened += 1;
+            let opened = match (&target.address, source) {
+                (Address::Tcp(address), Some(source)) => sys::start_connect_from(source, self.settings.places.ports, *address)
+                    .and_then(|socket| conns.adopt_connecting(socket, client))
+                    .map(|_| self.opening += 1),
                 (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
                 (Address::Unix(path), _) => {
                     conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
@@ -249,6 +281,32 @@ impl Driver {
                 self.shared.fail(&format!("Could not connect to Redis at {name}: {text}"));
                 return;
             }
+        }
+    }
+
+    /// Connections that `--connect-rate` has allowed this thread until `now`.
+    fn allowed(&self, now: u64) -> u64 {
+        let Some(per_second) = self.settings.options.extended.connect_rate else {
+            return u64::MAX;
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let count = now as f64 / 1e9 * per_second / self.settings.threads.max(1) as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole connections, never negative")]
+        let count = count as u64;
+        count + 1
+    }
+
+    /// The local address for the next connection.
+    fn next_source(&self) -> Option<std::net::IpAddr> {
+        let sources = &self.settings.places.sources;
+        let place = usize::try_from(self.opened).unwrap_or(0).wrapping_add(self.thread);
+        sources.get(place.checked_rem(sources.len())?).copied()
+    }
+
+    /// Notes what each connection got.
+    fn collect(&mut self, conns: &Conns<Self>) {
+        for (_, client) in conns.iter() {
+            self.load.tally.fairness.add(client.replies);
         }
     }
 
@@ -467,18 +525,6 @@ fn kind_text(kind: io::ErrorKind) -> String {
         io::ErrorKind::TimedOut => "Connection timed out".to_owned(),
         other => other.to_string(),
     }
-}
-
-/// Connects from a given local address; blocks for the handshake.
-fn connect_from(source: std::net::IpAddr, address: std::net::SocketAddr) -> io::Result<std::net::TcpStream> {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let socket = socket(family, SocketType::STREAM, None)?;
-    bind(&socket, &std::net::SocketAddr::new(source, 0))?;
-    connect(&socket, &address)?;
-    let stream = std::net::TcpStream::from(socket);
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }
 
 /// Pins the thread to its CPU of `--pin`. Failing to is no reason not to measure.

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     cluster::Cluster,
     extended::OnError,
+    fairness::Fairness,
     keys::Keys,
     latency::{self, Latency},
     random::AdditiveRandom,
@@ -63,6 +64,7 @@ pub(crate) struct Load {
 pub(crate) struct Tally {
     pub(crate) finished: u64,
     pub(crate) latency_sum_us: u64,
+    pub(crate) fairness: Fairness,
     pub(crate) service: Latency,
     pub(crate) response: Option<Latency>,
     pub(crate) lateness: Option<Latency>,
@@ -114,6 +116,7 @@ impl Load {
         let tally = Tally {
             finished: 0,
             latency_sum_us: 0,
+            fairness: Fairness::default(),
             service: histogram(),
             response: open_loop.then(histogram),
             lateness: open_loop.then(histogram),
@@ -309,7 +312,7 @@ impl Load {
             }
             if let Some(flight) = client.flights.pop_front() {
                 self.in_flight -= 1;
-                self.record_flight(flight, now, skipped.is_error);
+                client.replies += u32::from(self.record_flight(flight, now, skipped.is_error));
                 continue;
             }
             if counted {
@@ -334,6 +337,7 @@ impl Load {
             self.tally.service.saturating_record_n(latency, replies);
             self.tally.finished += replies;
             self.tally.latency_sum_us += latency * replies;
+            client.replies = client.replies.saturating_add(u32::try_from(replies).unwrap_or(u32::MAX));
         }
         if let Some(step) = step {
             return (consumed, step);
@@ -429,9 +433,10 @@ impl Load {
         self.tally.bytes_sent += (out.len() - before) as u64;
     }
 
-    fn record_flight(&mut self, flight: Flight, now: u64, is_error: bool) {
+    /// Whether it was counted.
+    fn record_flight(&mut self, flight: Flight, now: u64, is_error: bool) -> bool {
         if flight.sent < self.measure_at || now >= self.stop_at {
-            return;
+            return false;
         }
         let service = now.saturating_sub(flight.sent) / 1_000;
         self.tally.service.saturating_record(service);
@@ -447,6 +452,7 @@ impl Load {
         }
         self.tally.finished += 1;
         self.tally.latency_sum_us += service;
+        true
     }
 
     #[cold]

@@ -27,10 +27,12 @@ pub(crate) use self::source::{Form, Source};
 use crate::{
     cluster::{self, Cluster},
     extended::{ErrorBudget, OnError, Rate},
+    fairness::Fairness,
     keys::Keys,
     latency::{self, Latency},
     live::News,
     options::Options,
+    places::Places,
     preflight::Server,
     progress::Progress,
     results::{Errors, OperationOutcome, Outcome},
@@ -42,6 +44,7 @@ use crate::{
 pub(crate) struct Settings {
     pub(crate) options: Options,
     pub(crate) threads: usize,
+    pub(crate) places: Places,
     pub(crate) servers: Vec<Server>,
     pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) keys: Keys,
@@ -70,6 +73,7 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) threads: usize,
+    pub(crate) places: Places,
     pub(crate) servers: Vec<Server>,
     pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) keys: Keys,
@@ -86,6 +90,7 @@ impl Settings {
         let extended = &options.extended;
         Settings {
             threads: setup.threads,
+            places: setup.places,
             servers: setup.servers,
             cluster: setup.cluster,
             keys: setup.keys,
@@ -166,7 +171,10 @@ pub(crate) struct Shared {
     ready_threads: AtomicUsize,
     threads: usize,
     issued: AtomicU64,
+    /// Nanoseconds of CPU of `--server-pid` when the test began and when the last thread ended.
+    server_cpu: [AtomicU64; 2],
     limit: Option<u64>,
+    server_pid: Option<u32>,
     pub(crate) stats: Vec<ThreadStats>,
     failure: Mutex<Option<String>>,
     /// Latencies since the live view was last drawn; `None` when there is no live view.
@@ -204,6 +212,8 @@ impl Shared {
             ready_threads: AtomicUsize::new(0),
             threads: settings.threads,
             issued: AtomicU64::new(0),
+            server_cpu: [AtomicU64::new(0), AtomicU64::new(0)],
+            server_pid: settings.options.extended.server_pid,
             limit: settings.request_limit(),
             stats: (0..settings.threads).map(|_| ThreadStats::default()).collect(),
             failure: Mutex::new(None),
@@ -233,6 +243,7 @@ impl Shared {
     /// A thread's connections all stand; the last thread to say so starts the test.
     pub(crate) fn thread_is_ready(&self) {
         if self.ready_threads.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.note_server_cpu(0);
             self.started_at.store(self.now(), Ordering::Relaxed);
             let _ = self.state.compare_exchange(
                 State::Connect as u8,
@@ -241,6 +252,20 @@ impl Shared {
                 Ordering::Relaxed,
             );
         }
+    }
+
+    /// Reads the CPU time of `--server-pid`: 0 at the beginning, 1 at the end, of which the last counts.
+    pub(crate) fn note_server_cpu(&self, moment: usize) {
+        if let (Some(pid), Some(place)) = (self.server_pid, self.server_cpu.get(moment)) {
+            place.fetch_max(process_cpu_ns(pid), Ordering::Relaxed);
+        }
+    }
+
+    /// CPU time of `--server-pid` during the test.
+    fn server_cpu(&self) -> Option<Duration> {
+        self.server_pid?;
+        let [start, end] = self.server_cpu.each_ref().map(|place| place.load(Ordering::Relaxed));
+        Some(Duration::from_nanos(end.saturating_sub(start)))
     }
 
     /// Ends the test.
@@ -442,6 +467,7 @@ fn merge(
         payload_bytes,
         finished: 0,
         elapsed: Duration::from_nanos(finished_at.saturating_sub(measured_from)),
+        fairness: Fairness::default(),
         service: histogram(),
         response: None,
         errors: Errors::default(),
@@ -455,6 +481,7 @@ fn merge(
         lateness: None,
         busiest_thread: 0.0,
         generator_cpu: Duration::ZERO,
+        server_cpu: shared.server_cpu(),
         operations: settings
             .operation_names
             .iter()
@@ -476,6 +503,7 @@ fn merge(
         let busy = (cpu + queued).as_secs_f64() / wall.as_secs_f64().max(1e-9);
         outcome.busiest_thread = outcome.busiest_thread.max(busy);
         outcome.errors.merge(&tally.errors);
+        outcome.fairness.merge(&tally.fairness);
         add(&mut outcome.service, &tally.service);
         add(&mut outcome.connect, &tally.connect);
         add_option(&mut outcome.response, tally.response);
@@ -526,6 +554,16 @@ fn clients_of(settings: &Settings, thread: usize) -> Vec<u32> {
             (owner == thread).then_some(u32::try_from(server).unwrap_or(0))
         })
         .collect()
+}
+
+/// Nanoseconds that all threads of a process have been on a CPU.
+fn process_cpu_ns(pid: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = tasks.into_iter().flatten().flatten().filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    threads.sum()
 }
 
 /// Requests that a thread takes at once when there is no limit.

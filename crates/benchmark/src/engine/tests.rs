@@ -30,6 +30,8 @@ fn shared(threads: usize, limit: Option<u64>) -> Shared {
         ready_threads: AtomicUsize::new(0),
         threads,
         issued: AtomicU64::new(0),
+        server_cpu: [AtomicU64::new(0), AtomicU64::new(0)],
+        server_pid: None,
         limit,
         stats: Vec::new(),
         failure: Mutex::new(None),

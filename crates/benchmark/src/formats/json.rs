@@ -63,6 +63,8 @@ pub(super) fn test(session: &Session, test: Option<&Test>, outcome: &Outcome) ->
         "command": test.map(command_text),
         "clients": options.client_count(),
         "connected": outcome.connected,
+        "fairness": fairness(outcome),
+        "server_cpu_us": outcome.server_cpu_us(),
         "threads": session.threads_shown.max(1),
         "pipeline": options.pipeline,
         "size": outcome.payload_bytes,
@@ -130,6 +132,18 @@ pub(super) fn append_hdr_log(log: &mut String, started: SystemTime, outcome: &Ou
     let length = outcome.elapsed.as_secs_f64();
     let encoded = base64(&envelope(&encode_v2(&outcome.service)));
     let _ = writeln!(log, "Tag={tag},{begin:.3},{length:.3},{max_ms:.3},{encoded}");
+}
+
+fn fairness(outcome: &Outcome) -> Json {
+    let (min, median, max) = outcome.fairness.spread();
+    json!({
+        "clients": outcome.fairness.connections(),
+        "served": outcome.fairness.served(),
+        "min": min,
+        "median": median,
+        "max": max,
+        "jain": outcome.fairness.jain_index(),
+    })
 }
 
 fn command_text(test: &Test) -> String {

@@ -94,6 +94,12 @@ impl Field {
         }
     }
 
+    /// Redis: setting a number so far below the field's range that their distance leaves 64 bits saturates at the top.
+    fn as_redis_saturates(&self, wanted: i128) -> i128 {
+        let max = (1_i128 << (self.bits - 1)) - 1;
+        if self.signed && self.bits < 64 && max - wanted > i128::from(i64::MAX) { max } else { wanted }
+    }
+
     /// The number that is stored for `wanted`; `None` when it does not fit and that fails.
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)]
     fn fit(&self, wanted: i128, overflow: Overflow) -> Option<i64> {
@@ -206,11 +212,13 @@ fn perform(out: &mut Reply, bytes: &mut [u8], step: &Step, grown: bool) -> bool 
         Action::Set(value) => i128::from(value),
         Action::Add(increment) => i128::from(before) + i128::from(increment),
     };
+    let sets = matches!(action, Action::Set(_));
+    let wanted = if sets && overflow == Overflow::Saturate { field.as_redis_saturates(wanted) } else { wanted };
     let Some(after) = field.fit(wanted, overflow) else {
         out.null();
         return false;
     };
-    out.int(if matches!(action, Action::Set(_)) { before } else { after });
+    out.int(if sets { before } else { after });
     field.store(bytes, after);
     grown || before != after
 }

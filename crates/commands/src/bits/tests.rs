@@ -15,6 +15,8 @@ fn bits_of_a_string() {
         BITCOUNT k => :1
         BITPOS k 1 => :7
         BITFIELD k GET u4 4 => *1 :1
+        BITFIELD far OVERFLOW SAT SET i63 0 -7097459341238063187 GET i63 0 => *2 :0 :4611686018427387903
+        BITFIELD near OVERFLOW SAT SET i63 0 -4611686018427387905 GET i63 0 => *2 :0 :4611686018427387903
         BITFIELD k SET u4 4 15 GET i4 4 => *2 :1 :-1
         ",
     );

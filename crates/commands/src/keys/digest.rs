@@ -61,7 +61,7 @@ impl Digest {
                 let mut text = Vec::new();
                 for (member, score) in zset.iter() {
                     text.clear();
-                    resp::num::write_double(&mut text, score);
+                    resp::num::write_double_grisu(&mut text, score);
                     let mut element = Digest::default();
                     element.mix_elem(member);
                     element.mix(&text);

@@ -3,13 +3,14 @@
 //! Redis: its order of commands is that of a hash table and changes from run to run; ours is the
 //! order of the rows.
 
+use keyspace::glob;
 use resp::Reply;
 
 use super::bits::{Categories, KeyFlags};
 use super::docs::{Argument, ArgumentKind, Docs};
 use super::keys::{ArgView, TailView, keys};
 use super::spec::{BeginSearch, CommandSpec, FindKeys, KeySpec};
-use super::{Flags, arity_ok, glob, lookup_full_name, resolve, top_level, top_level_count};
+use super::{Flags, arity_ok, lookup_full_name, resolve, top_level, top_level_count};
 
 const SYNTAX_ERROR: &str = "ERR syntax error";
 const INVALID_COMMAND: &str = "ERR Invalid command specified";
@@ -111,7 +112,7 @@ impl ListFilter<'_> {
             Self::Everything => true,
             Self::Module | Self::Category(None) => false,
             Self::Category(Some(category)) => spec.categories.intersects(category),
-            Self::Pattern(pattern) => glob::matches_ignore_case(pattern, spec.name.as_bytes()),
+            Self::Pattern(pattern) => glob::matches(pattern, spec.name.as_bytes(), true),
         }
     }
 }

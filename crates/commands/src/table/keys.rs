@@ -10,6 +10,7 @@
 use smallvec::SmallVec;
 
 use super::bits::KeyFlags;
+use super::id::CommandId;
 use super::row::usage::{ACCESS, DELETE, OW, RO, RW, UPDATE};
 use super::spec::{BeginSearch, CommandSpec, FindKeys, GetKeys, KeySpec};
 
@@ -110,6 +111,21 @@ pub struct KeyError;
 /// The keys of a call, which must satisfy the command's arity.
 pub fn keys<A: ArgView + ?Sized>(spec: &CommandSpec, args: &A) -> Result<KeyRefs, KeyError> {
     find(spec, args, Scope::Keys)
+}
+
+/// The keys that the command's function may touch, which must satisfy the command's arity.
+///
+/// They are those of [`keys`] but for two commands of which Redis tells something else than it does: PFMERGE without
+/// sources (which has a key nevertheless), and GEORADIUS with STORE more than once (where the last one counts).
+pub fn touched_keys<A: ArgView + ?Sized>(
+    spec: &CommandSpec,
+    args: &A,
+) -> Result<KeyRefs, KeyError> {
+    match spec.id {
+        CommandId::Pfmerge if args.arg_count() == 2 => Ok(one_key(1, RW)),
+        CommandId::Georadius | CommandId::Georadiusbymember => Ok(geo_radius(args)),
+        _ => keys(spec, args),
+    }
 }
 
 /// The keys of a call, and the shard channels that are routed like keys.

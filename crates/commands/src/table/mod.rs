@@ -21,7 +21,6 @@ pub mod id;
 pub mod keys;
 pub mod spec;
 
-mod glob;
 mod help_debug;
 mod lookup;
 mod row;

@@ -248,30 +248,23 @@ fn many_keys_are_found() {
 }
 
 #[test]
-fn patterns_match_as_in_redis() {
-    let check = |pattern: &str, text: &str, expected: bool| {
-        let matched = glob::matches_ignore_case(pattern.as_bytes(), text.as_bytes());
-        assert_eq!(matched, expected, "{pattern} on {text}");
+fn keys_that_are_touched_but_not_told() {
+    let positions = |line: &str, touched: bool| -> Option<Vec<u32>> {
+        let args = split(line);
+        let spec = lookup(args[0]).unwrap();
+        let args = args.as_slice();
+        let found = if touched { keys::touched_keys(spec, args) } else { keys::keys(spec, args) };
+        Some(found.ok()?.iter().map(|key| key.position).collect())
     };
-    check("*", "", true);
-    check("", "", true);
-    check("", "a", false);
-    check("Z*BY*", "zrangebyscore", true);
-    check("z*by*core", "zrangebyscore", true);
-    check("z*by*corex", "zrangebyscore", false);
-    check("g?t", "get", true);
-    check("g?t", "gt", false);
-    check("[e-g]et", "get", true);
-    check("[g-e]et", "get", true);
-    check("[^e-g]et", "get", false);
-    check("[^e-g]et", "set", true);
-    check("[gs", "g", true);
-    check("\\*", "*", true);
-    check("\\*", "a", false);
-    check("config|*", "config|get", true);
-    check(
-        "a*a*a*a*a*a*a*b",
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        false,
-    );
+    for (line, told, touched) in [
+        ("PFMERGE a", None, vec![1]),
+        ("PFMERGE a b c", Some(vec![1, 2, 3]), vec![1, 2, 3]),
+        ("GEORADIUS a 1 1 1 m STORE b STORE c", Some(vec![1, 7]), vec![1, 9]),
+        ("GEORADIUSBYMEMBER a m 1 m STORE b STOREDIST c", Some(vec![1, 6, 8]), vec![1, 8]),
+        ("GEORADIUS a 1 1 1 m", Some(vec![1]), vec![1]),
+        ("GET a", Some(vec![1]), vec![1]),
+    ] {
+        assert_eq!(positions(line, false), told, "{line}");
+        assert_eq!(positions(line, true), Some(touched), "{line}");
+    }
 }

@@ -73,6 +73,13 @@ pub unsafe trait Item: Sized {
     }
 }
 
+/// Where an item of a table is, until the table changes.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    segment: usize,
+    spot: Spot,
+}
+
 /// A hash table of 8-byte owners. Empty, it owns no memory.
 ///
 /// Invariants, checked by [`check`](Self::check): `len` is the number of occupied lanes; each item
@@ -132,6 +139,42 @@ impl<T: Item> Table<T> {
         found.map(|(_, item)| item)
     }
 
+    /// Where `key`'s item is, and the item.
+    #[inline]
+    #[must_use]
+    pub fn position(&self, hash: u64, key: &[u8]) -> Option<(At, &T)> {
+        match self.root.get() {
+            Choice::Thin(array) => {
+                let (spot, item) = find_in(array, Depth::ROOT, hash, key)?;
+                Some((At { segment: 0, spot }, item))
+            }
+            Choice::Boxed(directory) => {
+                let index = directory.index(hash);
+                let segment = directory.segment(index);
+                let (spot, item) = find_in(&segment.array, segment.depth, hash, key)?;
+                Some((At { segment: index, spot }, item))
+            }
+            Choice::Third(never) => match *never {},
+        }
+    }
+
+    /// The item that [`position`](Self::position) found.
+    ///
+    /// # Panics
+    /// When the table has changed since and nothing is there now.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, at: At) -> &T {
+        self.array(at.segment).buckets()[at.spot.bucket].item(at.spot.lane)
+    }
+
+    /// The place of the item that [`position`](Self::position) found.
+    #[inline]
+    #[must_use]
+    pub fn place_at(&mut self, at: At) -> Place<'_, T> {
+        Place::new(self, at.segment, at.spot)
+    }
+
     /// Whether `key` has an item.
     #[inline]
     #[must_use]
@@ -143,16 +186,16 @@ impl<T: Item> Table<T> {
     #[inline]
     #[must_use]
     pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<Place<'_, T>> {
-        let (segment, spot) = self.find_spot(hash, key)?;
-        Some(Place::new(self, segment, spot))
+        let (at, _) = self.position(hash, key)?;
+        Some(self.place_at(at))
     }
 
     /// The place of `key`, taken or free.
     #[inline]
     #[must_use]
     pub fn entry(&mut self, hash: u64, key: &[u8]) -> Entry<'_, T> {
-        match self.find_spot(hash, key) {
-            Some((segment, spot)) => Entry::Occupied(Place::new(self, segment, spot)),
+        match self.position(hash, key).map(|(at, _)| at) {
+            Some(at) => Entry::Occupied(self.place_at(at)),
             None => Entry::Vacant(Vacant::new(self, hash)),
         }
     }
@@ -289,23 +332,6 @@ impl<T: Item> Table<T> {
             Choice::Boxed(directory) => {
                 let segment = directory.segment(directory.index(hash));
                 (&segment.array, segment.depth)
-            }
-            Choice::Third(never) => match *never {},
-        }
-    }
-
-    #[inline]
-    fn find_spot(&self, hash: u64, key: &[u8]) -> Option<(usize, Spot)> {
-        match self.root.get() {
-            Choice::Thin(array) => {
-                let (spot, _) = find_in(array, Depth::ROOT, hash, key)?;
-                Some((0, spot))
-            }
-            Choice::Boxed(directory) => {
-                let index = directory.index(hash);
-                let segment = directory.segment(index);
-                let (spot, _) = find_in(&segment.array, segment.depth, hash, key)?;
-                Some((index, spot))
             }
             Choice::Third(never) => match *never {},
         }

@@ -74,8 +74,8 @@ impl<T: Item> Table<T> {
     pub fn pop_random(&mut self, rng: &mut Rng) -> Option<T> {
         let item = self.random(rng)?;
         let hash = item.hash();
-        let (segment, spot) = self.find_spot(hash, item.key())?;
-        Some(self.remove_at(segment, spot))
+        let (at, _) = self.position(hash, item.key())?;
+        Some(self.remove_at(at.segment, at.spot))
     }
 
     /// Calls `visit` with `count` different items, or all if there are fewer; every choice of them

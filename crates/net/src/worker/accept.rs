@@ -1,7 +1,6 @@
 //! Accepting clients, and finishing connections of our own.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use mio::Interest;
@@ -14,8 +13,9 @@ use crate::conns::{ConnId, flag};
 use crate::listener::Peer;
 use crate::service::{CloseReason, Service};
 
-/// Clients accepted per listener and turn.
-const ACCEPTS_PER_TURN: usize = 256;
+/// Clients accepted per listener and turn: about half a millisecond's work, so that those who are there already hardly
+/// feel ten thousand who come at once.
+const ACCEPTS_PER_TURN: usize = 32;
 /// Pause after descriptors ran out, unless a connection is closed before.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -77,10 +77,8 @@ impl<S: Service> Worker<S> {
 
     fn accepted(&mut self, socket: std::os::fd::OwnedFd, peer: &Peer) {
         let flags = match peer {
-            Peer::Tcp(_) => {
-                self.conns.options.apply(socket.as_fd());
-                0
-            }
+            // Its options are those of the listener.
+            Peer::Tcp(_) => 0,
             Peer::Unix => flag::UNIX,
         };
         let id = match self.conns.register(&socket, Interest::READABLE) {

@@ -80,7 +80,9 @@ impl Daemon {
     /// Asks it to end and waits until it has.
     pub(crate) fn stop(&self) {
         let _ = send_signal(self.0, Signal::Terminate);
-        wait_until("the end of the daemon", Duration::from_secs(10), || if self.is_alive() { Err(self.0) } else { Ok(()) });
+        wait_until("the end of the daemon", Duration::from_secs(10), || {
+            if self.is_alive() { Err(self.0) } else { Ok(()) }
+        });
     }
 }
 

@@ -23,6 +23,17 @@ pub fn write_double(out: &mut Vec<u8>, value: f64) {
 /// (up to six places, or down to 10⁻³), or `d.ddde±x`.
 #[inline]
 pub fn format_double(value: f64, scratch: &mut [u8; DOUBLE_TEXT_MAX]) -> &[u8] {
+    write_into(scratch, value, true)
+}
+
+/// Appends Grisu2's text of `value` whether or not it is an integer: `10000000000` is `1e+10`. Redis: `fpconv_dtoa`, where
+/// it is called without a look at the value before, as for digests.
+pub fn write_double_grisu(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(write_into(&mut [0; DOUBLE_TEXT_MAX], value, false));
+}
+
+#[inline]
+fn write_into(scratch: &mut [u8; DOUBLE_TEXT_MAX], value: f64, integers_in_full: bool) -> &[u8] {
     let mut text = Text { bytes: scratch, len: 0 };
     if value.is_nan() {
         text.push_all(b"nan");
@@ -30,7 +41,7 @@ pub fn format_double(value: f64, scratch: &mut [u8; DOUBLE_TEXT_MAX]) -> &[u8] {
         text.push_all(if value < 0.0 { b"-inf" } else { b"inf" });
     } else if value == 0.0 {
         text.push_all(if value.is_sign_negative() { b"-0" } else { b"0" });
-    } else if let Some(integer) = exact_integer(value) {
+    } else if let Some(integer) = exact_integer(value).filter(|_| integers_in_full) {
         text.push_all(itoa::Buffer::new().format(integer).as_bytes());
     } else {
         if value < 0.0 {

@@ -50,8 +50,6 @@ pub enum Work {
     Scripting,
     /// Invalidation messages for client-side caches.
     ClientTracking,
-    /// Eviction of clients that take too much memory.
-    ClientEviction,
 }
 
 impl Work {
@@ -66,7 +64,6 @@ impl Work {
             Work::Acl => "ACL",
             Work::Scripting => "scripting",
             Work::ClientTracking => "client tracking",
-            Work::ClientEviction => "client eviction",
         }
     }
 }

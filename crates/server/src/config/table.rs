@@ -253,7 +253,7 @@ directives! {
     "maxmemory-eviction-tenacity" => maxmemory_eviction_tenacity: i32 = 10,
         int(0, 100), MUTABLE, Acts, "How long eviction may hold up a command, from 0 to 100.";
     "maxmemory-clients" => maxmemory_clients: i64 = 0,
-        number(-100, LONG_MAX, Unit::MemoryOrPercent), MUTABLE, Later(Work::ClientEviction), "The most memory that all clients may take, in bytes or as a share of maxmemory.";
+        number(-100, LONG_MAX, Unit::MemoryOrPercent), MUTABLE, Acts, "The most memory that all clients may take, in bytes or as a share of maxmemory.";
     "active-expire-effort" => active_expire_effort: i32 = 1,
         int(1, 10), MUTABLE, Acts, "How much time goes into finding expired keys, from 1 to 10.";
     "lfu-log-factor" => lfu_log_factor: i32 = 10,

@@ -24,15 +24,21 @@ use std::sync::atomic::Ordering;
 /// Commands parsed ahead and locked together.
 pub const GROUP: usize = 16;
 
+/// Arguments of a command that may be in a group: one with more is weighed first.
+const GROUP_ARGUMENTS: usize = 256;
 /// Commands run for one connection before others get their turn.
 const TURN_COMMANDS: usize = 512;
+/// The same before authentication: such a client can do nothing but be refused, and is not to cost others their time.
+const TURN_UNAUTHENTICATED: usize = 32;
 /// Reply bytes written for one connection before others get their turn.
 const TURN_REPLY_BYTES: usize = 256 * 1024;
 
 /// Parsed commands of a group; kept by the worker so that nothing is allocated.
 pub struct Batch {
     requests: [Request; GROUP],
-    planned: [Option<Planned>; GROUP],
+    planned: [Planned; GROUP],
+    /// Their keys.
+    keys: [Hashed; GROUP],
 }
 
 #[derive(Clone, Copy)]
@@ -40,12 +46,12 @@ struct Planned {
     id: CommandId,
     start: usize,
     end: usize,
-    hashed: Hashed,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { requests: std::array::from_fn(|_| Request::new()), planned: [None; GROUP] }
+        let nothing = Planned { id: CommandId::Get, start: 0, end: 0 };
+        Batch { requests: std::array::from_fn(|_| Request::new()), planned: [nothing; GROUP], keys: [Hashed::NONE; GROUP] }
     }
 }
 
@@ -90,10 +96,9 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
             done += ran;
             if ran < planned {
                 // The next command's slot is busy, or the group was cut to serve waiting clients.
-                let Some(next) = batch.planned[ran] else { return flow(at, Then::Continue) };
-                at = next.start;
+                at = batch.planned[ran].start;
                 session.parse = resp::ParseState::default();
-                if ran == 0 && worker.park_on(next.hashed.slot, id) {
+                if ran == 0 && worker.park_on(batch.keys[0].slot, id) {
                     return flow(at, Then::Pause);
                 }
                 continue;
@@ -135,7 +140,8 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 limits = limits_of(worker, session);
             }
         }
-        if done >= TURN_COMMANDS || worker.reply.len() >= TURN_REPLY_BYTES || worker.locks.keyspace().gate.is_closing() {
+        let turn = if session.state.has(State::UNAUTHENTICATED) { TURN_UNAUTHENTICATED } else { TURN_COMMANDS };
+        if done >= turn || worker.reply.len() >= TURN_REPLY_BYTES || worker.locks.keyspace().gate.is_closing() {
             if at < input.len() {
                 return flow(at, Then::Yield);
             }
@@ -146,6 +152,7 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
 
 /// Parses requests from `at` on into the batch while they are fit for a group. Returns how many are planned, where the
 /// first unparsed byte is, and why it ended.
+#[inline(never)]
 fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8], mut at: usize, limits: &Limits) -> (usize, usize, End) {
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
@@ -169,7 +176,8 @@ fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8
         match plan(worker, args) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
-                batch.planned[index] = Some(Planned { id, start, end: at, hashed });
+                batch.planned[index] = Planned { id, start, end: at };
+                batch.keys[index] = hashed;
             }
             None => return (index, start, End::Other { index, start }),
         }
@@ -182,7 +190,7 @@ fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8
 fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
-    if !route.groups || !table::arity_ok(spec, args.len()) {
+    if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
         return None;
     }
     let key = args.get(route.single_key as usize)?;
@@ -190,15 +198,17 @@ fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
 }
 
 /// Locks, prefetches and runs the first `count` planned commands; returns how many ran.
+#[inline(never)]
 fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &[u8], count: usize) -> usize {
     let locked = lock_group(worker, batch, session, count);
     let mut ran = 0;
     for index in 0..locked {
-        let Some(planned) = batch.planned[index] else { break };
+        let planned = batch.planned[index];
         let args = batch.requests[index].args(&input[planned.start..planned.end]);
-        run_planned(worker, session, &planned, args);
+        run_planned(worker, session, planned.id, &batch.keys[index], args);
         ran += 1;
-        if worker.events.has_work() {
+        // Who waits for a key is served before the next command; notifications can wait for the end of the group.
+        if !worker.events.ready.is_empty() {
             worker.serve_held();
             break;
         }
@@ -211,45 +221,30 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
 
 /// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.
 fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, count: usize) -> usize {
-    let mut locked = 0;
-    while locked < count {
-        let Some(planned) = &batch.planned[locked] else { break };
-        if !worker.locks.try_lock(planned.hashed.slot) {
-            break;
-        }
-        locked += 1;
-    }
+    let keys = &batch.keys[..count];
+    let locked = keys.iter().position(|key| !worker.locks.try_lock(key.slot)).unwrap_or(count);
     if locked > 1 {
-        for planned in batch.planned[..locked].iter().flatten() {
-            if let Some(db) = worker.locks.slot(planned.hashed.slot).db(session.db) {
-                db.table().prefetch_bucket(planned.hashed.hash);
-            }
-        }
-        for planned in batch.planned[..locked].iter().flatten() {
-            if let Some(db) = worker.locks.slot(planned.hashed.slot).db(session.db) {
-                db.table().prefetch_items(planned.hashed.hash);
-            }
-        }
+        worker.prefetch(session, &keys[..locked]);
     }
     locked
 }
 
 #[inline]
-fn run_planned(worker: &mut Worker, session: &mut Session, planned: &Planned, args: Args<'_>) {
-    let route = route::of(worker.routes, planned.id);
+fn run_planned(worker: &mut Worker, session: &mut Session, id: CommandId, key: &Hashed, args: Args<'_>) {
+    let route = route::of(worker.routes, id);
     let Some(handler) = route.handler else { return };
     let before = worker.reply.len();
     let result = {
         let mut db = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
-        db.set_hashed(planned.hashed);
+        db.set_hashed(std::slice::from_ref(key));
         let mut ctx = Ctx { db, out: &mut worker.reply, settings: &worker.settings, may_block: false, block: None };
         handler(&mut ctx, args)
     };
     if let Err(error) = result {
-        worker.answer_error(before, planned.id, &error);
+        worker.answer_error(before, id, &error);
     }
-    session.last_command = Some(planned.id);
-    worker.time_call(session, planned.id, args);
+    session.last_command = Some(id);
+    worker.time_call(session, id, args);
 }
 
 impl Worker {
@@ -261,6 +256,21 @@ impl Worker {
         self.stats.errors.add(1);
         self.stats.commands[id.index()].failed.add(1);
         self.shared.note_error(&error.0);
+    }
+
+    /// Asks for the memory in which keys of held slots are: all buckets, then all entries.
+    #[inline]
+    pub(crate) fn prefetch(&self, session: &Session, keys: &[Hashed]) {
+        for key in keys {
+            if let Some(db) = self.locks.slot(key.slot).db(session.db) {
+                db.table().prefetch_bucket(key.hash);
+            }
+        }
+        for key in keys {
+            if let Some(db) = self.locks.slot(key.slot).db(session.db) {
+                db.table().prefetch_items(key.hash);
+            }
+        }
     }
 
     /// Counts a call and its time; notes slow ones.

@@ -2,10 +2,10 @@
 //!
 //! Order of the checks as in Redis: known command and arity, authentication, MULTI queueing, subscribed mode, memory,
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
-//! server's own, in [`crate::session_commands`].
+//! server's own, in `session_commands`.
 
 use super::{Step, route, transaction};
-use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::session_commands;
@@ -14,6 +14,7 @@ use crate::ticks;
 use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
 use commands::{Block, CmdError, CommandId, Ctx};
+use keyspace::db::Hashed;
 use keyspace::{DbView, Slot};
 use net::{ConnId, Conns};
 use resp::Args;
@@ -22,6 +23,13 @@ use std::sync::atomic::Ordering;
 
 /// Slots of one command, ascending, each once.
 pub type Slots = SmallVec<[Slot; 8]>;
+
+/// Requests that are refused for one client before it is closed instead. A health check that does not know the
+/// password and asks once a second is closed about every hour.
+const UNAUTHENTICATED_REFUSALS: u16 = 4096;
+
+/// Keys of one command, in the order of its arguments.
+type Keys = SmallVec<[Hashed; 8]>;
 
 /// Refused before authentication.
 const NO_AUTH: CmdError = CmdError::new("NOAUTH Authentication required.");
@@ -46,7 +54,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
             worker.reply.error(error.0.as_bytes());
             worker.stats.errors.add(1);
             worker.shared.note_error(&error.0);
-            Step::Done
+            refuse_for_ever(session)
         }
     };
     finish_reply_mode(worker, session, before, step);
@@ -54,6 +62,16 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         worker.drop_client_lines(id);
     }
     step
+}
+
+/// Counts a refusal. A client that may do nothing and goes on asking is not heard for ever: what it does not read would
+/// first fill the kernel's buffers, and answering costs the others time.
+fn refuse_for_ever(session: &mut Session) -> Step {
+    if !session.state.has(State::UNAUTHENTICATED) {
+        return Step::Done;
+    }
+    session.refused = session.refused.saturating_add(1);
+    if session.refused < UNAUTHENTICATED_REFUSALS { Step::Done } else { Step::Close }
 }
 
 /// Whether a request is a line of HTTP: somebody's browser was made to talk to us.
@@ -95,7 +113,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         return Err(NO_AUTH);
     }
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
-        let name = spec.name.replace('|', "|");
+        let name = spec.name;
         return Err(reject(
             worker,
             spec,
@@ -211,21 +229,33 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
 /// # Errors
 /// The arguments name no keys where there must be some.
 pub(crate) fn slots_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Result<Slots, CmdError> {
-    let mut slots = Slots::new();
+    Ok(slots_of_keys(&keys_of(worker, spec, args)))
+}
+
+fn slots_of_keys(keys: &[Hashed]) -> Slots {
+    let mut slots: Slots = keys.iter().map(|key| key.slot).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+/// The keys that a command's arguments name, hashed, their slots' cache lines asked for. None where the arguments are
+/// too broken to tell the keys: the function will say what is wrong without touching any.
+fn keys_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Keys {
+    let mut hashed = Keys::new();
     if !spec.has_keys() {
-        return Ok(slots);
+        return hashed;
     }
-    // Where the arguments are too broken to tell the keys, the function will say what is wrong without touching any.
-    if let Ok(keys) = table::keys::keys(spec, &args) {
+    if let Ok(keys) = table::keys::touched_keys(spec, &args) {
         for key in keys {
             if let Some(bytes) = args.get(key.position as usize) {
-                slots.push(worker.locks.keyspace().slot(bytes));
+                let key = Hashed::new(&worker.locks, bytes);
+                worker.locks.keyspace().prefetch_slot(key.slot);
+                hashed.push(key);
             }
         }
     }
-    slots.sort_unstable();
-    slots.dedup();
-    Ok(slots)
+    hashed
 }
 
 /// How often the keys that SORT's patterns name are asked for anew before the command is put off.
@@ -248,21 +278,20 @@ pub(crate) fn missing_slots(ctx: &mut Ctx<'_>, args: Args<'_>, named: &[Slot]) -
 }
 
 fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
-    let mut slots = slots_of(worker, spec, args)?;
+    let keys = keys_of(worker, spec, args);
+    let mut slots = slots_of_keys(&keys);
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
     }
-    let route = worker.routes[spec.id.index()];
-    // Without slots the arguments are too broken to tell the keys, so none may be looked at.
-    if let Some(cost) = route.cost
-        && !slots.is_empty()
-    {
-        let cost = worker.with_ctx(session, false, |ctx| cost(ctx, args));
-        if cost > INLINE_BUDGET {
-            worker.locks.unlock_all();
-            offload(worker, id, session, spec, args, &slots);
-            return Ok(Step::Parked);
-        }
+    if keys.len() > 1 {
+        worker.prefetch(session, &keys);
+    }
+    // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
+    let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
+    if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
+        worker.locks.unlock_all();
+        offload(worker, id, session, spec, args, &slots);
+        return Ok(Step::Parked);
     }
     if names_other_keys(spec.id, args) {
         for _ in 0..EXTRA_KEY_ROUNDS {
@@ -278,7 +307,7 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
             return Ok(Step::Retry);
         }
     }
-    let (result, block) = worker.call(session, spec.id, args, true);
+    let (result, block) = worker.call_on(session, spec.id, args, &keys);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();
@@ -299,27 +328,49 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         id: spec.id,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command {
-            args: args.to_owned_args(),
-            db: session.db,
-            slots: slots.to_vec(),
-            settings: worker.settings.clone(),
-            clock: worker.clock,
-            no_touch: session.state.has(State::NO_TOUCH),
-            wanted: worker.events.wanted,
-        },
+        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(session, slots) },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.offload.submit(&worker.shared, job);
 }
 
 impl Worker {
+    /// What commands of this session run with on another thread.
+    pub(crate) fn footing(&self, session: &Session, slots: &[Slot]) -> Footing {
+        Footing {
+            db: session.db,
+            slots: slots.to_vec(),
+            settings: self.settings.clone(),
+            clock: self.clock,
+            no_touch: session.state.has(State::NO_TOUCH),
+            wanted: self.events.wanted,
+        }
+    }
+
+    /// What a command would cost, in elements touched; the slots of its keys are held. Each argument counts as an
+    /// element to add, remove or look up.
+    pub(crate) fn cost_of(&mut self, session: &Session, id: CommandId, args: Args<'_>) -> usize {
+        let cost = route::of(self.routes, id).cost.map_or(0, |cost| self.with_ctx(session, false, |ctx| cost(ctx, args)));
+        cost.max(args.len())
+    }
+
     /// A command context on the held slots.
     pub(crate) fn with_ctx<R>(&mut self, session: &Session, may_block: bool, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
         let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
         db.no_touch = session.state.has(State::NO_TOUCH);
         let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block, block: None };
         work(&mut ctx)
+    }
+
+    /// As [`Worker::call`], for a command that may block and whose keys are hashed.
+    fn call_on(&mut self, session: &Session, id: CommandId, args: Args<'_>, keys: &[Hashed]) -> (Result<(), CmdError>, Option<Block>) {
+        let Some(handler) = route::of(self.routes, id).handler else { return (Ok(()), None) };
+        let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
+        db.no_touch = session.state.has(State::NO_TOUCH);
+        db.set_hashed(keys);
+        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block: true, block: None };
+        let result = handler(&mut ctx, args);
+        (result, ctx.block.take())
     }
 
     /// Runs the function of a command on the held slots. Its reply is written, or what it waits for is returned.
@@ -338,12 +389,18 @@ impl Worker {
 
     /// A long command has ended: its client gets the reply and goes on.
     pub(crate) fn long_command_ended(&mut self, conns: &mut Conns<Worker>, finished: Finished) {
-        self.stats.processed.add(1);
-        self.stats.note_call(finished.id, finished.ticks, self.ticks_rate);
-        if let Some(error) = &finished.failed {
-            self.stats.errors.add(1);
-            self.stats.commands[finished.id.index()].failed.add(1);
-            self.shared.note_error(&error.0);
+        if finished.parts.first().is_none_or(|part| part.id != finished.id) {
+            self.stats.processed.add(1);
+            self.stats.note_call(finished.id, finished.ticks, self.ticks_rate);
+        }
+        for part in &finished.parts {
+            self.stats.processed.add(1);
+            self.stats.note_call(part.id, part.ticks, self.ticks_rate);
+            if let Some(error) = &part.failed {
+                self.stats.errors.add(1);
+                self.stats.commands[part.id.index()].failed.add(1);
+                self.shared.note_error(&error.0);
+            }
         }
         let events = finished.events;
         self.events.notifications.extend(events.notifications);

@@ -5,6 +5,7 @@
 
 use super::{Step, single, whole};
 use crate::client_list::Scope;
+use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Multi, Session, State, Watch};
 use crate::session_commands;
 use crate::ticks;
@@ -121,6 +122,10 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
     let ran = if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
+    if ran == Step::Parked {
+        offload(worker, id, session, queued);
+        return Ok(ran);
+    }
     if ran != Step::Done {
         if let Some(multi) = session.multi_mut() {
             multi.queued = queued;
@@ -133,6 +138,57 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
 }
 
 fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {
+    let slots = slots_of_queue(worker, session, queued);
+    if let Err(busy) = worker.locks.try_lock_all(&slots) {
+        return Step::Busy(busy);
+    }
+    if is_long(worker, session, queued) {
+        worker.locks.unlock_all();
+        return Step::Parked;
+    }
+    run_queue(worker, id, session, queued);
+    if !worker.events.ready.is_empty() {
+        worker.serve_held();
+    }
+    worker.locks.unlock_all();
+    Step::Done
+}
+
+/// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
+/// slots are held.
+fn is_long(worker: &mut Worker, session: &Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+    let mut cost = 0_usize;
+    for (command, args) in queued {
+        let args = args.as_args();
+        if worker.routes[command.index()].handler.is_none() {
+            return false;
+        }
+        // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
+        let spec = table::spec(*command);
+        let may_ask = !spec.has_keys() || single::slots_of(worker, spec, args).is_ok_and(|slots| !slots.is_empty());
+        cost = cost.saturating_add(if may_ask { worker.cost_of(session, *command, args) } else { 1 });
+    }
+    cost > INLINE_BUDGET
+}
+
+/// Hands a long transaction to another thread. The session is out of MULTI from here on.
+fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(CommandId, OwnedArgs)>) {
+    for (command, args) in &queue {
+        worker.feed_monitors(session, table::spec(*command), args.as_args());
+    }
+    let slots = slots_of_queue(worker, session, &queue);
+    end_multi(session);
+    session.state.remove(State::WATCHING);
+    let watch = session.extra.as_mut().and_then(|extra| extra.watch.take());
+    let work = Work::Transaction { queue, watch, footing: worker.footing(session, &slots) };
+    let name = vec![b"EXEC".to_vec()];
+    let job = Job { worker: worker.index, conn: id, id: CommandId::Exec, proto: session.proto, shown: name, work };
+    session.state.insert(State::OFFLOADED);
+    worker.shared.offload.submit(&worker.shared, job);
+}
+
+/// The slots of all keys that queued commands and watches name, ascending.
+fn slots_of_queue(worker: &Worker, session: &Session, queued: &[(CommandId, OwnedArgs)]) -> single::Slots {
     let mut slots = single::Slots::new();
     for (command, args) in queued {
         if let Ok(of_command) = single::slots_of(worker, table::spec(*command), args.as_args()) {
@@ -144,15 +200,7 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
     }
     slots.sort_unstable();
     slots.dedup();
-    if let Err(busy) = worker.locks.try_lock_all(&slots) {
-        return Step::Busy(busy);
-    }
-    run_queue(worker, id, session, queued);
-    if !worker.events.ready.is_empty() {
-        worker.serve_held();
-    }
-    worker.locks.unlock_all();
-    Step::Done
+    slots
 }
 
 fn exec_alone(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {

@@ -14,11 +14,19 @@ use keyspace::slot::Db;
 use keyspace::{DbIndex, DbView, Events, LockSet, Slot};
 use net::ConnId;
 use resp::{Args, Reply};
+use std::time::{Duration, Instant};
 
 /// Keys that KEYS walks on the worker; more go to an offload thread.
 const INLINE_KEYS: u64 = 512;
+/// Time for KEYS on the worker, and for one SCAN call, after which it goes elsewhere or returns with a cursor: whatever
+/// the pattern, others wait no longer than this and one slot's part.
+const INLINE_TIME: Duration = Duration::from_millis(2);
+/// Entries that SCAN looks at between two looks at the time.
+const SCAN_ENTRIES: usize = 256;
 /// Slots that one SCAN call looks at before it returns, however few keys it found.
 const SCAN_SLOTS: usize = 2048;
+/// A database of so few keys is walked in one call as far as COUNT allows, however its keys are spread over the slots.
+const SCAN_SMALL: u64 = 4096;
 /// Bits of a cursor that hold the slot.
 const SLOT_BITS: u32 = 14;
 
@@ -80,7 +88,10 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
     let mut found: Vec<Vec<u8>> = Vec::new();
     let mut seen = 0;
     let mut visited = 0;
-    while slot < slots && seen < options.count && visited < SCAN_SLOTS {
+    let until = Instant::now() + INLINE_TIME;
+    let small = worker.shared.keyspace.counted(session.db).is_some_and(|(keys, _)| keys <= SCAN_SMALL);
+    let visits = if small { slots } else { SCAN_SLOTS.max(options.count.min(slots)) };
+    while slot < slots && seen < options.count && visited < visits {
         let held_before = worker.locks.held();
         if !worker.locks.try_lock(Slot::new(slot)) {
             if visited == 0 {
@@ -89,7 +100,7 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
             break;
         }
         let mut view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
-        let (next, looked) = scan_slot(&mut view, Slot::new(slot), inner, options.count - seen, &options, &mut found);
+        let (next, looked) = scan_slot(&mut view, Slot::new(slot), inner, (options.count - seen).min(SCAN_ENTRIES), &options, &mut found);
         if worker.locks.held() > held_before {
             worker.locks.unlock_all();
         }
@@ -98,6 +109,9 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
         inner = next;
         if inner == 0 {
             slot += 1;
+        }
+        if looked > 0 && Instant::now() >= until {
+            break;
         }
     }
     let next = if slot >= slots { 0 } else { inner << SLOT_BITS | slot as u64 };
@@ -163,7 +177,7 @@ fn keys(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
     Ok(Step::Parked)
 }
 
-/// Writes all keys that match. False: a slot was busy and the thread may not sleep; nothing is written.
+/// Writes all keys that match. False: a slot was busy or the time was over and the thread may not sleep; nothing is written.
 #[allow(clippy::too_many_arguments)]
 fn walk_keys(
     locks: &mut LockSet,
@@ -178,6 +192,9 @@ fn walk_keys(
     let before = reply.len();
     let header = reply.defer();
     let mut count = 0;
+    // Inside EXEC the whole server waits anyway, and nobody could take the work over.
+    let is_alone = locks.is_alone();
+    let until = Instant::now() + INLINE_TIME;
     let all = pattern == b"*";
     for slot in locks.keyspace().clone().slots() {
         let held_before = locks.held();
@@ -188,7 +205,8 @@ fn walk_keys(
             return false;
         }
         let view = DbView::new(locks, events, db, now_ms, clock);
-        if let Some(part) = view.locks.slot(slot).db(db) {
+        let mut is_late = false;
+        if let Some(part) = view.locks.slot(slot).db(db).filter(|part| !part.is_empty()) {
             for entry in part.table().iter() {
                 let alive = entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms);
                 if alive && (all || keyspace::glob::matches(pattern, entry.key(), false)) {
@@ -196,9 +214,14 @@ fn walk_keys(
                     count += 1;
                 }
             }
+            is_late = !may_sleep && !is_alone && Instant::now() >= until;
         }
         if locks.held() > held_before {
             locks.unlock_all();
+        }
+        if is_late {
+            reply.truncate(before);
+            return false;
         }
     }
     reply.finish_array(header, count);
@@ -250,14 +273,13 @@ fn flush(worker: &mut Worker, only: Option<DbIndex>, args: Args<'_>) -> Result<S
     if !fine {
         return Err(commands::error::SYNTAX);
     }
-    let emptied = if worker.locks.is_alone() { Some(empty(worker, only)) } else { worker.alone(|worker| empty(worker, only)) };
-    match emptied {
-        None => Ok(Step::Retry),
-        Some(()) => {
-            worker.reply.ok();
-            Ok(Step::Done)
-        }
+    if worker.locks.is_alone() {
+        empty(worker, only);
+    } else if worker.alone(|worker| empty(worker, only)).is_none() {
+        return Ok(Step::Retry);
     }
+    worker.reply.ok();
+    Ok(Step::Done)
 }
 
 /// Takes all keys out, behind the closed gate; their memory is freed in the background.
@@ -283,8 +305,9 @@ fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
     let within = |number: i32| u32::try_from(number).ok().filter(|number| *number < databases).map(DbIndex).ok_or(commands::error::DB_OUT_OF_RANGE);
     let (first, second) = (within(first)?, within(second)?);
     if first != second {
-        let swapped = if worker.locks.is_alone() { Some(swap_all(worker, first, second)) } else { worker.alone(|worker| swap_all(worker, first, second)) };
-        if swapped.is_none() {
+        if worker.locks.is_alone() {
+            swap_all(worker, first, second);
+        } else if worker.alone(|worker| swap_all(worker, first, second)).is_none() {
             return Ok(Step::Retry);
         }
     }

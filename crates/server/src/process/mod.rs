@@ -7,6 +7,7 @@
 //!
 //! All `unsafe` is in the private module `sys`.
 
+pub mod allocator;
 pub mod banner;
 pub mod crash;
 pub mod daemon;

@@ -178,6 +178,7 @@ pub(super) fn resource_usage(whose: i32) -> (u64, u64) {
 }
 
 /// Purges all arenas of the allocator; 4096 is its number for all of them.
+#[cfg(feature = "jemalloc")]
 pub(super) fn purge_allocator() -> bool {
     // SAFETY: the name ends with a zero, and this control neither reads nor writes a value.
     let result = unsafe {

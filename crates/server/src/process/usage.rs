@@ -64,17 +64,3 @@ pub fn machine_bytes() -> u64 {
     let (total, unit) = (u64::from(info.totalram), u64::from(info.mem_unit));
     total.saturating_mul(unit.max(1))
 }
-
-/// Gives pages that the allocator holds without need back to the kernel. False: it refused.
-#[must_use]
-pub fn purge_allocator() -> bool {
-    sys::purge_allocator()
-}
-
-/// Turns the allocator's background threads on or off.
-///
-/// # Errors
-/// The allocator's text.
-pub fn set_allocator_threads(are_wanted: bool) -> Result<(), String> {
-    tikv_jemalloc_ctl::background_thread::write(are_wanted).map_err(|error| error.to_string())
-}

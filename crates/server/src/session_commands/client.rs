@@ -1,19 +1,16 @@
 //! CLIENT.
 
-use crate::client_list::{ClientKind, ClientLine, ClientLines, Scope};
+use crate::client_list::{ClientKind, ClientLine, ClientLines, INLINE_LINES, Scope};
 use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
 use crate::slowlog::kept_arguments;
-use crate::worker::{Later, Message, Worker};
+use crate::worker::{Message, Worker};
 use commands::{CmdError, CommandId, options};
 use net::ConnId;
 use resp::Args;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Lines that are put together on the worker; a longer list is by an offload thread.
-const INLINE_LINES: usize = 2048;
 
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
@@ -232,13 +229,21 @@ fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>)
     };
     match ids {
         Some(ids) => ids.iter().filter_map(|id| lines.of(*id)).for_each(&mut add),
-        None => lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).for_each(&mut add),
+        None => {
+            let mut wanted: Vec<&ClientLine> = lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).collect();
+            wanted.sort_unstable_by_key(|line| line.id);
+            wanted.into_iter().for_each(&mut add);
+        }
     }
     text
 }
 
 fn kind_by_name(name: &[u8]) -> Result<ClientKind, CmdError> {
-    ClientKind::by_name(name).ok_or_else(|| CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name))))
+    ClientKind::by_name(name).ok_or_else(|| {
+        // Redis writes it as a C string.
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)))
+    })
 }
 
 // ---- KILL, UNBLOCK -----------------------------------------------------------------------------------------------
@@ -313,18 +318,11 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
     }
     for (index, conns) in by_worker.into_iter().enumerate().filter(|(_, conns)| !conns.is_empty()) {
         if index == worker.index as usize {
-            worker.later.extend(conns.into_iter().map(|conn| Later::Close(conn, false)));
+            worker.chores.push_back(Box::new(move |worker, all| worker.close_clients(all, conns)));
             continue;
         }
         #[allow(clippy::cast_possible_truncation)]
-        worker.shared.post(
-            index as u16,
-            Message::Call(Box::new(move |_, all| {
-                for conn in conns {
-                    all.close(conn, false);
-                }
-            })),
-        );
+        worker.shared.post(index as u16, Message::Call(Box::new(move |worker, all| worker.close_clients(all, conns))));
     }
     match (args.len(), killed) {
         (3, 0) => return Err(CmdError::new("ERR No such client")),

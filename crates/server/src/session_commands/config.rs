@@ -7,7 +7,7 @@
 use crate::boot;
 use crate::config::{ApplyError, Config, Directive, SetContext};
 use crate::exec::Step;
-use crate::process::{crash, limits, log, system, title, usage};
+use crate::process::{allocator, crash, limits, log, system, title};
 use crate::session::{Session, State};
 use crate::shared::Shared;
 use crate::worker::{Call, Message, Worker};
@@ -121,7 +121,7 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
             }
             "loglevel" => log::set_level(config.loglevel),
             "crash-log-enabled" => crash::set_enabled(config.crash_log_enabled),
-            "jemalloc-bg-thread" => usage::set_allocator_threads(config.jemalloc_bg_thread).map_err(refuse)?,
+            "jemalloc-bg-thread" => allocator::set_threads(config.jemalloc_bg_thread).map_err(refuse)?,
             "oom-score-adj" | "oom-score-adj-values" => {
                 system::set_oom_score(config, system::OomRole::Primary).map_err(|message| refuse(message.to_owned()))?;
             }

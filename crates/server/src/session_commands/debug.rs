@@ -127,7 +127,7 @@ fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>)
         let mut reply = Reply::with_buffer(Vec::new(), proto);
         reply.ok();
         let ticks = crate::ticks::now().wrapping_sub(started);
-        let finished = Finished { conn: id, id: CommandId::Debug, shown, reply: reply.take(), events: Events::default(), ticks, failed: None };
+        let finished = Finished { conn: id, id: CommandId::Debug, shown, reply: reply.take(), events: Events::default(), ticks, parts: Vec::new() };
         shared.post(index, Message::Finished(finished));
     });
     if spawned.is_err() {

@@ -246,14 +246,8 @@ fn memory(report: &mut Report<'_>) {
         ("mem_cluster_links", 0),
         ("mem_aof_buffer", 0),
     ]);
-    report.field("mem_allocator", allocator_name());
+    report.field("mem_allocator", crate::process::allocator::name());
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
-}
-
-/// The allocator and its version, without the revision it was built from.
-fn allocator_name() -> String {
-    let version = tikv_jemalloc_ctl::version::read().unwrap_or("");
-    format!("jemalloc-{}", version.split('-').next().unwrap_or(""))
 }
 
 fn persistence(report: &mut Report<'_>) {
@@ -320,7 +314,7 @@ fn stats(report: &mut Report<'_>) {
         ("expired_time_cap_reached_count", shared.sum(|stats| stats.expire_capped.get())),
         ("expire_cycle_cpu_milliseconds", shared.sum(|stats| stats.expire_us.get()) / 1000),
         ("evicted_keys", shared.sum(|stats| stats.evicted.get())),
-        ("evicted_clients", 0),
+        ("evicted_clients", shared.sum(|stats| stats.evicted_clients.get())),
         ("total_eviction_exceeded_time", 0),
         ("current_eviction_exceeded_time", 0),
         ("keyspace_hits", shared.sum(|stats| stats.hits.get())),
@@ -342,6 +336,7 @@ fn stats(report: &mut Report<'_>) {
         ("tracking_total_items", 0),
         ("tracking_total_prefixes", 0),
         ("unexpected_error_replies", 0),
+        ("oxidis_panics", shared.sum(|stats| stats.panics.get())),
         ("total_error_replies", shared.sum(|stats| stats.errors.get())),
         ("dump_payload_sanitizations", 0),
         ("total_reads_processed", shared.sum(|stats| stats.reads.get())),

@@ -2,7 +2,7 @@
 
 use crate::exec::Step;
 use crate::memory_report::MemoryReport;
-use crate::process::usage;
+use crate::process::allocator;
 use crate::worker::Worker;
 use commands::{CmdError, CommandId};
 use resp::Reply;
@@ -26,13 +26,10 @@ pub(crate) fn run(worker: &mut Worker, command: CommandId) -> Result<Step, CmdEr
     match command {
         CommandId::MemoryStats => stats(&worker.shared.memory_report(), &mut worker.reply),
         CommandId::MemoryMallocStats => {
-            let mut text = Vec::new();
-            // Writing to a Vec cannot fail.
-            let _ = tikv_jemalloc_ctl::stats_print::stats_print(&mut text, tikv_jemalloc_ctl::stats_print::Options::default());
-            worker.reply.verbatim(text, "txt");
+            worker.reply.verbatim(allocator::report(), "txt");
         }
         CommandId::MemoryPurge => {
-            if !usage::purge_allocator() {
+            if !allocator::purge() {
                 return Err(CmdError::new("ERR Error purging dirty pages"));
             }
             worker.reply.ok();

@@ -120,6 +120,10 @@ pub(crate) fn publish(worker: &mut Worker, shard: bool, args: Args<'_>) -> Resul
 pub(crate) fn introspect(worker: &mut Worker, id: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
     let pubsub = &worker.shared.pubsub;
     match id {
+        CommandId::PubsubChannels | CommandId::PubsubShardchannels if args.len() > 3 => {
+            let text = commands::table::errors::subcommand_syntax(&args);
+            return Err(CmdError::text(String::from_utf8_lossy(&text).into_owned()));
+        }
         CommandId::PubsubChannels | CommandId::PubsubShardchannels => {
             let kind = if id == CommandId::PubsubChannels { Kind::Channel } else { Kind::Shard };
             let names = pubsub.active(kind, args.get(2));

@@ -60,7 +60,9 @@ pub const DIFFERENCES: &[Difference] = &[
             (is(args, 0, "ZRANK") || is(args, 0, "ZREVRANK"))
                 && args.len() == 4
                 && old.text().starts_with("ERR wrong number of arguments")
-                && (new.text() == "ERR syntax error" || is(args, 3, "WITHSCORE"))
+                && (new.text() == "ERR syntax error"
+                    || new.text().starts_with("ERR Can't execute")
+                    || is(args, 3, "WITHSCORE"))
         },
     },
     Difference {
@@ -86,11 +88,6 @@ pub const DIFFERENCES: &[Difference] = &[
         applies: |args, _, _| is(args, 0, "DEBUG") && is(args, 1, "DIGEST"),
     },
     Difference {
-        name: "help-texts",
-        reason: "the lines of HELP name the subcommands and options of their version",
-        applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
-    },
-    Difference {
         name: "double-digits",
         reason: "doubles are written with the fewest digits that read back as the same number, and -0 as such",
         applies: |args, new, old| {
@@ -100,11 +97,19 @@ pub const DIFFERENCES: &[Difference] = &[
     },
 ];
 
+/// Ways in which Oxidis answers otherwise than any Redis, on purpose.
+pub const DELIBERATE: &[Difference] = &[Difference {
+    name: "help-texts",
+    reason: "the explanations in HELP are in our own words",
+    applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
+}];
+
 fn is(args: &[Vec<u8>], index: usize, word: &str) -> bool {
     args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// The difference that explains these replies, if any does.
-pub fn explains(args: &[Vec<u8>], subject: &Reply, peer: &Reply) -> Option<&'static Difference> {
-    DIFFERENCES.iter().find(|difference| (difference.applies)(args, subject, peer))
+/// The difference that explains these replies, if any does. Those between versions count only when the versions differ.
+pub fn explains(args: &[Vec<u8>], subject: &Reply, peer: &Reply, same_version: bool) -> Option<&'static Difference> {
+    let between_versions = if same_version { &[] } else { DIFFERENCES };
+    DELIBERATE.iter().chain(between_versions).find(|difference| (difference.applies)(args, subject, peer))
 }

@@ -371,9 +371,7 @@ impl<'a> Run<'a> {
         peer: &Reply,
         problem: &str,
     ) -> Checked {
-        if !self.pair.same_version
-            && let Some(difference) = differences::explains(args, subject, peer)
-        {
+        if let Some(difference) = differences::explains(args, subject, peer, self.pair.same_version) {
             *self.differences.entry(difference.name).or_default() += 1;
             return Ok(());
         }

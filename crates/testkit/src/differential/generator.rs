@@ -226,9 +226,10 @@ fn settings(vocabulary: &mut Vocabulary) -> Vec<(&'static str, &'static str)> {
         ("set-max-listpack-value", "64"),
         ("list-max-listpack-size", "-2"),
         ("list-compress-depth", "0"),
+        ("hll-sparse-max-bytes", "3000"),
     ];
     // Small thresholds make every command meet both encodings.
-    let small = ["4", "8", "4", "8", "4", "4", "8", "4", "1"];
+    let small = ["4", "8", "4", "8", "4", "4", "8", "4", "1", "40"];
     if vocabulary.chance(60) {
         for (setting, value) in settings.iter_mut().zip(small) {
             if vocabulary.chance(60) {

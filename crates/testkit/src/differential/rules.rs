@@ -50,6 +50,8 @@ pub fn rule_of(args: &[Vec<u8>]) -> Rule {
         String::from_utf8_lossy(bytes).to_ascii_uppercase()
     };
     match word(0).as_str() {
+        // Help texts are each server's own.
+        _ if word(1) == "HELP" => Rule::Kind,
         "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" | "KEYS" | "HKEYS" | "HVALS" => Rule::Unordered,
         "HGETALL" => Rule::UnorderedPairs,
         "TTL" => Rule::Near(1),

@@ -3,7 +3,7 @@
 //! A weight before the shape says how often it comes in comparison with others of its family.
 
 /// Shapes of the families, in the order of [`super::vocabulary::FAMILIES`].
-pub const SHAPES: [&[(u8, &str)]; 6] = [KEYS, STRINGS, LISTS, HASHES, SETS, ZSETS];
+pub const SHAPES: [&[(u8, &str)]; 8] = [KEYS, STRINGS, LISTS, HASHES, SETS, ZSETS, GEOS, HLLS];
 
 /// Names for COMMAND INFO, DOCS and GETKEYS.
 pub const COMMAND_NAMES: &[&str] = &[
@@ -28,6 +28,10 @@ pub const COMMAND_NAMES: &[&str] = &[
     "",
     "lcs",
     "memory|usage",
+    "georadius",
+    "geosearchstore",
+    "pfcount",
+    "pfmerge",
 ];
 
 /// Generic commands, and those of no data type.
@@ -253,6 +257,60 @@ pub const ZSETS: &[(u8, &str)] = &[
     (4, "ZRANDMEMBER <key> [<count> [WITHSCORES|XYZ]]"),
     (4, "ZSCAN <key> <cursor> {[MATCH <pattern>] [COUNT <count>]}"),
     (4, "OBJECT ENCODING <key>"),
+];
+
+/// Sorted sets of positions.
+pub const GEOS: &[(u8, &str)] = &[
+    (12, "GEOADD <key> (<place> <member>)++"),
+    (6, "GEOADD <key> {[NX|XX] [CH]} (<place> <member>)+"),
+    (1, "GEOADD <key> (NX XX|GT|INCR) <place> <member>"),
+    (4, "GEODIST <key> <member> <member> [m|KM|ft|mi|xyz]"),
+    (3, "GEOHASH <key> <member>+"),
+    (3, "GEOPOS <key> <member>+"),
+    (
+        8,
+        "GEOSEARCH <key> {(FROMLONLAT <place>|FROMMEMBER <member>) (BYRADIUS <length> (m|km|ft|mi)|BYBOX <length> <length> (m|km)) [COUNT <count>] [ASC|DESC] [WITHDIST] [WITHHASH] [WITHCOORD]}",
+    ),
+    (
+        4,
+        "GEOSEARCH <key> {(FROMLONLAT <place>|FROMMEMBER <member>) (BYRADIUS <length> km|BYBOX <length> <length> mi) [COUNT <count> ANY] [ASC|DESC] [WITHDIST]}",
+    ),
+    (
+        2,
+        "GEOSEARCH <key> {[FROMLONLAT <place>] [FROMMEMBER <member>] [BYRADIUS <length> km] [BYBOX <length> <length> m] [ANY] [STOREDIST]}",
+    ),
+    (
+        5,
+        "GEOSEARCHSTORE <key> <key> {(FROMLONLAT <place>|FROMMEMBER <member>) (BYRADIUS <length> km|BYBOX <length> <length> km) [COUNT <count> [ANY]] [ASC|DESC] [STOREDIST]}",
+    ),
+    (
+        5,
+        "(GEORADIUS|GEORADIUS_RO) <key> <place> <length> (m|km|ft|mi|xyz) {[WITHDIST] [WITHHASH] [WITHCOORD] [COUNT <count> [ANY]] [ASC|DESC]}",
+    ),
+    (4, "(GEORADIUSBYMEMBER|GEORADIUSBYMEMBER_RO) <key> <member> <length> km {[WITHDIST] [COUNT <count>] [ASC|DESC]}"),
+    (3, "GEORADIUS <key> <place> <length> km {[COUNT <count>] [STORE <key>|STOREDIST <key>] [STORE <key>]}"),
+    (2, "GEORADIUSBYMEMBER <key> <member> <length> km {[DESC] [STORE <key>|STOREDIST <key>] [WITHDIST]}"),
+    (3, "ZREM <key> <member>+"),
+    (1, "ZADD <key> <score> <member>"),
+    (3, "OBJECT ENCODING <key>"),
+];
+
+/// HyperLogLogs: strings that are read byte for byte.
+pub const HLLS: &[(u8, &str)] = &[
+    (12, "PFADD <key> <member>++"),
+    (2, "PFADD <key>"),
+    (6, "PFCOUNT <key>"),
+    (3, "PFCOUNT <key>+"),
+    (5, "PFMERGE <key> <key>+"),
+    (1, "PFMERGE <key>"),
+    (6, "GET <key>"),
+    (4, "PFDEBUG (ENCODING|DECODE|encoding|XYZ) <key>"),
+    (1, "PFDEBUG (TODENSE|GETREG) <key>"),
+    (1, "DEL <key>"),
+    // Nothing that corrupts one: Redis then leaves what PFADD has added before it found out.
+    (1, "SET <key> <value>"),
+    (1, "COPY <key> <key> REPLACE"),
+    (3, "OBJECT ENCODING <key>"),
 ];
 
 /// Shapes that only come outside MULTI and on the second connection.

@@ -73,6 +73,10 @@ pub enum Slot {
     Type,
     /// The name of a command.
     Command,
+    /// A longitude and a latitude: two arguments.
+    Place,
+    /// A distance, rarely none.
+    Length,
 }
 
 impl Slot {
@@ -112,6 +116,8 @@ impl Slot {
             "dump" => Slot::Dump,
             "type" => Slot::Type,
             "command" => Slot::Command,
+            "place" => Slot::Place,
+            "length" => Slot::Length,
             _ => return None,
         })
     }
@@ -121,7 +127,7 @@ impl Slot {
 pub const DUMP_MARK: &[u8] = b"\x01dump:";
 
 /// Prefixes of the keys of each family; also the names of the families.
-pub const FAMILIES: [&str; 6] = ["keys", "strings", "lists", "hashes", "sets", "zsets"];
+pub const FAMILIES: [&str; 8] = ["keys", "strings", "lists", "hashes", "sets", "zsets", "geos", "hlls"];
 
 const KEYS_PER_FAMILY: usize = 4;
 const BORDERS: [&str; 22] = [
@@ -208,7 +214,7 @@ impl Vocabulary {
         words[self.below(words.len())].as_bytes().to_vec()
     }
 
-    /// Appends a random argument (or several, for [`Slot::Keys`]).
+    /// Appends a random argument (or several, for [`Slot::Keys`] and [`Slot::Place`]).
     pub fn emit(&mut self, slot: Slot, out: &mut Vec<Vec<u8>>) {
         if slot == Slot::Keys {
             let count = 1 + self.below(3);
@@ -217,6 +223,11 @@ impl Vocabulary {
             for _ in 0..count {
                 out.push(self.key());
             }
+            return;
+        }
+        if slot == Slot::Place {
+            let (longitude, latitude) = self.place();
+            out.extend([longitude, latitude]);
             return;
         }
         let argument = self.argument(slot);
@@ -264,6 +275,8 @@ impl Vocabulary {
             Slot::Dump => [DUMP_MARK, &self.any_key()].concat(),
             Slot::Type => self.pick(&["string", "list", "hash", "set", "zset", "stream", "none", "STRING", "xyz"]),
             Slot::Command => self.pick(super::shapes::COMMAND_NAMES),
+            Slot::Place => self.place().0,
+            Slot::Length => self.length(),
         }
     }
 
@@ -322,13 +335,14 @@ impl Vocabulary {
         }
     }
 
+    /// Nothing out of range: Redis remembers such a number (`errno`) and fails the next numeric SORT for it.
     fn float(&mut self) -> Vec<u8> {
         match self.below(10) {
             0..4 => format!("{}", f64::from(self.random.i32(-400..400)) / 8.0).into_bytes(),
             4 => format!("{}", self.random.f64()).into_bytes(),
             5 => self.int(),
             6 => self.pick(&["1e5", "1E-5", "3.0", "-0", "0.1", "5.0e3", "1e17", "1e308", "17179869184.5"]),
-            7 => self.pick(&["inf", "-inf", "+inf", "Infinity", "nan", "-nan", "1e400", "1e-400"]),
+            7 => self.pick(&["inf", "-inf", "+inf", "Infinity", "nan", "-nan"]),
             _ => self.pick(&["", "abc", " 1", "1 ", "0x1p3", "1,5", "1e", "."]),
         }
     }
@@ -341,7 +355,7 @@ impl Vocabulary {
             18 => self.pick(&["1e10", "123456789012", "-0", "1e20", "9007199254740993", "4503599627370497.5"]),
             19 => self.pick(&["inf", "+inf"]),
             20 => self.pick(&["-inf", "3.0", "0.1", "1e-7", "123456.789"]),
-            _ => self.pick(&["nan", "", "abc", " 1", "1 ", "0x10", "1e400", "5", "6", "7"]),
+            _ => self.pick(&["nan", "", "abc", " 1", "1 ", "0x10", "5", "6", "7"]),
         }
     }
 
@@ -363,6 +377,26 @@ impl Vocabulary {
             6..8 => [b"(".as_slice(), &self.member()].concat(),
             8 => self.pick(&["[", "(", "-x", "+x", "", "abc", "[m"]),
             _ => self.pick(&["[m1", "(m9", "[1", "(5"]),
+        }
+    }
+
+    /// Near one another, anywhere, at the edges of the map, or nowhere.
+    fn place(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let degrees = |degrees: f64| degrees.to_string().into_bytes();
+        match self.below(16) {
+            0 => (self.pick(&["180", "-180", "0", "179.9999"]), self.pick(&["85", "-85.05112878", "0", "66.5"])),
+            1 => (self.float(), self.float()),
+            2..8 => (degrees(13.0 + self.random.f64() / 10.0), degrees(52.0 + self.random.f64() / 10.0)),
+            8..12 => (degrees(f64::from(self.random.i8(-5..5))), degrees(f64::from(self.random.i8(-5..5)))),
+            _ => (degrees(self.random.f64() * 360.0 - 180.0), degrees(self.random.f64() * 170.0 - 85.0)),
+        }
+    }
+
+    fn length(&mut self) -> Vec<u8> {
+        match self.below(20) {
+            0 => self.float(),
+            1 => self.pick(&["0", "-1", "inf", "1e300", "20038"]),
+            _ => format!("{:.3}", 10_f64.powf(self.random.f64() * 5.0)).into_bytes(),
         }
     }
 

@@ -1,0 +1,173 @@
+//! Room for very many connections: descriptors, spread over threads that each have a table of their own where one table
+//! is too small, and ports, spread over local addresses.
+//!
+//! ```text
+//! descriptors   clients / (limit of one table - spare)  = threads, each with a private table
+//! ports         clients / (share of the port range)     = local addresses (127.0.0.1, 127.0.0.2 … on loopback)
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::{
+    options::Options,
+    preflight::{Address, Failure, Server},
+};
+
+/// Where the connections are to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Threads that are needed at least.
+    pub(crate) threads: usize,
+    /// Each thread is to have a descriptor table of its own.
+    pub(crate) private_tables: bool,
+    /// Local addresses to connect from, in turn; none: the kernel's choice.
+    pub(crate) sources: Vec<IpAddr>,
+    /// First and last local port.
+    pub(crate) ports: (u16, u16),
+}
+
+impl Places {
+    /// Makes room for the options' connections: raises the limit of descriptors, or tells how many threads with a table of
+    /// their own it takes; chooses local addresses where the ports of one do not suffice.
+    pub(crate) fn find(options: &Options, threads: usize, servers: &[Server]) -> Result<Places, Failure> {
+        let clients = options.client_count();
+        let table = raise_limit(clients as u64 + threads as u64 * 4 + SPARE_DESCRIPTORS);
+        let ports = port_range();
+        let sources = options.extended.source_addresses.clone();
+        let mut places = Places { threads, private_tables: false, sources, ports };
+        if let Some(limit) = table {
+            let room = usize::try_from(limit.saturating_sub(SPARE_DESCRIPTORS)).unwrap_or(usize::MAX);
+            let needed = clients.checked_div(room).map(|_| clients.div_ceil(room)).unwrap_or(usize::MAX);
+            if needed > THREADS_MAX {
+                return Err(Failure(format!(
+                    "Error: {clients} clients need more descriptors than {THREADS_MAX} threads have with a limit of {limit} \
+                     each: raise it (ulimit -Hn {clients}) or lower -c\n"
+                )));
+            }
+            // Clients of a cluster are dealt out to threads by server, so each server gets as many threads.
+            let step = if options.cluster { servers.len().max(1) } else { 1 };
+            places.threads = threads.max(needed).next_multiple_of(step);
+            places.private_tables = true;
+        }
+        let addresses: Vec<IpAddr> = servers
+            .iter()
+            .filter_map(|server| match &server.address {
+                Address::Tcp(address) => Some(address.ip()),
+                Address::Unix(_) => None,
+            })
+            .collect();
+        if addresses.is_empty() {
+            return Ok(places);
+        }
+        let ports = usize::from(ports.1.saturating_sub(ports.0)) + 1;
+        let is_loopback = addresses.iter().all(|address| address.is_loopback() && address.is_ipv4());
+        let share = ports * SHARE_OF_PORTS_PERCENT / 100 * servers.len();
+        if places.sources.is_empty() && is_loopback && clients > share {
+            places.sources = loopback_addresses(clients.div_ceil(share.max(1)));
+        }
+        let room = ports * places.sources.len().max(1) * servers.len();
+        if clients > room {
+            eprintln!(
+                "WARNING: {clients} clients, but this machine has local ports for {room}: widen \
+                 net.ipv4.ip_local_port_range or give --source addresses"
+            );
+        }
+        Ok(places)
+    }
+}
+
+/// Raises the limit of open descriptors to `needed`. If it stays below, what it is.
+fn raise_limit(needed: u64) -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.filter(|current| *current < needed)?;
+    let attempts = [
+        Rlimit { current: Some(needed), maximum: limit.maximum.map(|maximum| maximum.max(needed)) },
+        Rlimit { current: limit.maximum.map(|maximum| maximum.min(needed)), maximum: limit.maximum },
+    ];
+    for attempt in attempts {
+        if setrlimit(Resource::Nofile, attempt).is_ok() {
+            return attempt.current.filter(|current| *current < needed);
+        }
+    }
+    Some(current)
+}
+
+fn loopback_addresses(count: usize) -> Vec<IpAddr> {
+    let last = u8::try_from(count).unwrap_or(u8::MAX).clamp(1, 254);
+    (1..=last).map(|host| IpAddr::V4(Ipv4Addr::new(127, 0, 0, host))).collect()
+}
+
+/// Reads `--source`: addresses and ranges of addresses, separated by commas.
+pub(crate) fn parse_sources(text: &str) -> Option<Vec<IpAddr>> {
+    let mut sources = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        match part.split_once('-') {
+            None => sources.push(part.parse().ok()?),
+            Some((first, last)) => sources.extend(range(first.trim().parse().ok()?, last.trim().parse().ok()?)?),
+        }
+    }
+    Some(sources)
+}
+
+fn range(first: IpAddr, last: IpAddr) -> Option<Vec<IpAddr>> {
+    match (first, last) {
+        (IpAddr::V4(first), IpAddr::V4(last)) => {
+            let (first, last) = (first.to_bits(), last.to_bits());
+            let is_fine = last.checked_sub(first)? < SOURCES_MAX;
+            is_fine.then(|| (first..=last).map(|bits| Ipv4Addr::from_bits(bits).into()).collect())
+        }
+        (IpAddr::V6(first), IpAddr::V6(last)) => {
+            let (first, last) = (first.to_bits(), last.to_bits());
+            let is_fine = last.checked_sub(first)? < u128::from(SOURCES_MAX);
+            is_fine.then(|| (first..=last).map(|bits| Ipv6Addr::from_bits(bits).into()).collect())
+        }
+        _ => None,
+    }
+}
+
+/// First and last port that connections begin from.
+fn port_range() -> (u16, u16) {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let range: Vec<u16> =
+        text.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    match range.as_slice() {
+        [low, high] if high >= low => (*low, *high),
+        _ => (32_768, 60_999),
+    }
+}
+
+/// Descriptors of a table that are no connections of the load: streams, epoll, files.
+const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Most threads that are started by themselves.
+const THREADS_MAX: usize = 128;
+
+/// Share of the ports of one address that is used before another is taken: finding the last free ones is slow.
+const SHARE_OF_PORTS_PERCENT: usize = 55;
+
+/// Most addresses of one range.
+const SOURCES_MAX: u32 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn sources_are_addresses_and_ranges() {
+        let sources = parse_sources("127.0.0.254-127.0.1.1, ::1").unwrap();
+        let texts: Vec<String> = sources.iter().map(IpAddr::to_string).collect();
+        assert_eq!(texts, ["127.0.0.254", "127.0.0.255", "127.0.1.0", "127.0.1.1", "::1"]);
+        for wrong in ["", "x", "127.0.0.2-127.0.0.1", "127.0.0.1-::1", "0.0.0.0-255.255.255.255"] {
+            assert_eq!(parse_sources(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn loopback_has_as_many_addresses_as_needed() {
+        let texts: Vec<String> = loopback_addresses(3).iter().map(IpAddr::to_string).collect();
+        assert_eq!(texts, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+    }
+}
