@@ -91,7 +91,6 @@ fn contents(payload: &[u8]) -> Vec<Bytes> {
             pairs.reverse();
             pairs.into_iter().flat_map(|(score, member)| [member, score.to_string().into_bytes()]).collect()
         }
-        Decoded::Stream(_) => Vec::new(),
         Decoded::HashFields(fields) => {
             fields.flat_map(|pair| pair.map(|(field, value)| [field.into_vec(), value.into_vec()]).unwrap()).collect()
         }
