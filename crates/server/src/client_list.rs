@@ -191,7 +191,8 @@ impl Worker {
 
     fn ask_worker(&self, worker: usize, gathering: Arc<Gathering>) {
         #[allow(clippy::cast_possible_truncation)]
-        self.shared.post(worker as u16, Message::Call(Box::new(move |worker, conns| worker.begin_portions(conns, gathering))));
+        self.shared
+            .post(worker as u16, Message::Call(Box::new(move |worker, conns| worker.begin_portions(conns, gathering))));
     }
 
     fn begin_portions(&mut self, conns: &mut Conns<Worker>, gathering: Arc<Gathering>) {
@@ -252,7 +253,8 @@ impl Worker {
             conns.close(conn, false);
         }
         if !victims.is_empty() {
-            self.chores.push_back((Instant::now(), Box::new(move |worker, conns| worker.close_clients(conns, victims))));
+            self.chores
+                .push_back((Instant::now(), Box::new(move |worker, conns| worker.close_clients(conns, victims))));
         }
     }
 

@@ -344,7 +344,9 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
     }
     for (index, conns) in by_worker.into_iter().enumerate().filter(|(_, conns)| !conns.is_empty()) {
         if index == worker.index as usize {
-            worker.chores.push_back((std::time::Instant::now(), Box::new(move |worker, all| worker.close_clients(all, conns))));
+            worker
+                .chores
+                .push_back((std::time::Instant::now(), Box::new(move |worker, all| worker.close_clients(all, conns))));
             continue;
         }
         #[allow(clippy::cast_possible_truncation)]
