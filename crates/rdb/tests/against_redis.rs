@@ -81,6 +81,7 @@ fn contents(payload: &[u8]) -> Vec<Bytes> {
                 ListNode::Packed(listpack) => elements(&listpack),
             })
             .collect(),
+        Decoded::Stream(_) => Vec::new(),
         Decoded::SetIntset(intset) => intset.iter().map(|value| value.to_string().into_bytes()).collect(),
         Decoded::SetListpack(listpack) | Decoded::ZsetListpack(listpack) | Decoded::HashListpack(listpack) => {
             elements(&listpack)
