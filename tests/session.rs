@@ -171,9 +171,11 @@ fn configuration_acts_on_the_running_server() {
     admin.check(&format!("CONFIG SET port {port}"), "+OK");
     let mut moved: Vec<Client> = (0..20).map(|_| Client::connect(port).unwrap()).collect();
     moved.iter_mut().for_each(|client| client.check("PING", "+PONG"));
-    wait_until("the old port is closed", LIMIT, || match Client::connect(server.port()).and_then(|mut client| client.call(&["PING"])) {
-        Err(_) => Ok(()),
-        Ok(reply) => Err(reply),
+    wait_until("the old port is closed", LIMIT, || {
+        match Client::connect(server.port()).and_then(|mut client| client.call(&["PING"])) {
+            Err(_) => Ok(()),
+            Ok(reply) => Err(reply),
+        }
     });
     early.check("PING", "+PONG");
     let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
@@ -186,7 +188,9 @@ fn configuration_acts_on_the_running_server() {
     Client::connect(port).unwrap().check("PING", "+PONG");
     // The password: for new clients.
     admin.check("CONFIG SET requirepass secret", "+OK");
-    Client::connect(port).unwrap().check("GET a; AUTH wrong; AUTH secret; GET a", "-NOAUTH...; -WRONGPASS...; +OK; nil");
+    Client::connect(port)
+        .unwrap()
+        .check("GET a; AUTH wrong; AUTH secret; GET a", "-NOAUTH...; -WRONGPASS...; +OK; nil");
     admin.check("GET a; CONFIG SET requirepass ''", "nil; +OK");
     // The number of clients.
     let now: i64 = admin.info("connected_clients").unwrap().parse().unwrap();
@@ -205,7 +209,8 @@ fn configuration_acts_on_the_running_server() {
 fn statistics_are_set_back() {
     let server = server();
     let mut client = server.client();
-    client.check("SET a 1; GET a; GET b; NOSUCH; GET a b", "+OK; 1; nil; -ERR unknown command...; -ERR wrong number...");
+    client
+        .check("SET a 1; GET a; GET b; NOSUCH; GET a b", "+OK; 1; nil; -ERR unknown command...; -ERR wrong number...");
     assert_eq!(client.info("keyspace_hits").as_deref(), Some("1"));
     assert_eq!(client.info("keyspace_misses").as_deref(), Some("1"));
     assert_eq!(client.info("errorstat_ERR").as_deref(), Some("count=2"));
@@ -235,7 +240,8 @@ fn info_has_all_of_redis_fields() {
     let redis = Server::redis(&[]);
     let ours = fields(&server.client().run("INFO everything").text());
     let theirs = fields(&redis.client().run("INFO everything").text());
-    let (in_ours, in_theirs): (BTreeSet<_>, BTreeSet<_>) = (ours.iter().cloned().collect(), theirs.iter().cloned().collect());
+    let (in_ours, in_theirs): (BTreeSet<_>, BTreeSet<_>) =
+        (ours.iter().cloned().collect(), theirs.iter().cloned().collect());
     let missing: Vec<_> = in_theirs.difference(&in_ours).collect();
     assert!(missing.is_empty(), "{missing:?}");
     // 7.2 has these and 7.0 does not; the last two are ours.
@@ -368,7 +374,10 @@ fn a_sleep_stops_everybody() {
 #[test]
 fn debug_needs_leave() {
     let mut closed = Server::oxidis(&["--enable-debug-command", "no"]);
-    closed.client().check("DEBUG SLEEP 0", "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\"...");
+    closed.client().check(
+        "DEBUG SLEEP 0",
+        "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\"...",
+    );
     closed.stop(testkit::process::Signal::Terminate).unwrap();
     let server = Server::oxidis(&["--enable-debug-command", "local"]);
     server.client().check("DEBUG SLEEP 0", "+OK");

@@ -47,7 +47,7 @@ const UNSAFE_MODULES: &[(&str, &str)] = &[
     ("crates/testkit/src/process.rs", "kill and sched_setaffinity"),
 ];
 /// Shipped crates that have unsafe code; all others say `#![forbid(unsafe_code)]`.
-const UNSAFE_CRATES: &[&str] = &["keyspace", "rdb", "server"];
+const UNSAFE_CRATES: &[&str] = &["benchmark", "keyspace", "rdb", "server"];
 /// Lines within unsafe blocks: this many, or this share of all lines, whichever is more.
 const UNSAFE_LINES_MAX: usize = 300;
 const UNSAFE_PER_MILLE_MAX: usize = 5;
@@ -55,7 +55,8 @@ const UNSAFE_PER_MILLE_MAX: usize = 5;
 /// Lines of a file: flagged past the first unless listed with a reason, refused past the second.
 const LINES_MAX: usize = 800;
 const LINES_LIMIT: usize = 1_000;
-const LONG_FILES: &[(&str, &str)] = &[];
+const LONG_FILES: &[(&str, &str)] =
+    &[("crates/keyspace/src/db.rs", "one type's face: a short method for each thing a command may ask")];
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
     if let Some(arg) = parser.next()? {
@@ -198,7 +199,9 @@ fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
                 problems.push(format!("{path}:{}: {word}", index + 1));
             }
         }
-        if line.chars().count() > 160 && !line.contains("\"") {
+        // A fact of a test is one line of text, however long the reply.
+        let is_fact = path.ends_with("/tests.rs") || line.contains('"');
+        if line.chars().count() > 160 && !is_fact {
             problems.push(format!("{path}:{}: a line of {} characters", index + 1, line.chars().count()));
         }
     }

@@ -8,8 +8,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::{
     extended::{self, Extended},
-    fairness,
-    uri,
+    fairness, uri,
 };
 
 /// What to do, from the command line. Times are in the unit their type says; sizes in bytes.

@@ -40,9 +40,8 @@ pub(crate) fn start_connect_from(source: IpAddr, ports: (u16, u16), address: Soc
 fn set_ip_option(socket: &OwnedFd, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of_val(&value)).map_err(io::Error::other)?;
     // SAFETY: the option takes an int, which lives across the call, and its size is passed.
-    let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, name, (&raw const value).cast(), length)
-    };
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, name, (&raw const value).cast(), length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

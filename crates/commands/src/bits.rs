@@ -33,7 +33,9 @@ pub(crate) fn handler(id: CommandId) -> Option<Handler> {
 /// What a bit command costs, where it may be much.
 pub(crate) fn cost(id: CommandId) -> Option<Cost> {
     Some(match id {
-        CommandId::Bitcount | CommandId::Bitpos => |ctx, args| string_len(ctx, args.at(1)) / ops::COUNTED_BYTES_PER_ELEMENT,
+        CommandId::Bitcount | CommandId::Bitpos => {
+            |ctx, args| string_len(ctx, args.at(1)) / ops::COUNTED_BYTES_PER_ELEMENT
+        }
         CommandId::Bitop => |ctx, args| {
             let bytes = args.slice(3).iter().map(|key| string_len(ctx, key)).fold(0, usize::saturating_add);
             bytes / ops::COMBINED_BYTES_PER_ELEMENT
@@ -51,7 +53,10 @@ fn string_len(ctx: &Ctx<'_>, key: &[u8]) -> usize {
 
 /// A bit's index as SETBIT and GETBIT take it.
 fn bit_index(argument: &[u8], max_bytes: usize) -> Result<usize, CmdError> {
-    resp::num::parse_i64(argument).and_then(|index| usize::try_from(index).ok()).filter(|index| index / 8 < max_bytes).ok_or(BAD_OFFSET)
+    resp::num::parse_i64(argument)
+        .and_then(|index| usize::try_from(index).ok())
+        .filter(|index| index / 8 < max_bytes)
+        .ok_or(BAD_OFFSET)
 }
 
 fn get_bit(bytes: &[u8], index: usize) -> bool {
@@ -63,7 +68,12 @@ fn get_bit(bytes: &[u8], index: usize) -> bool {
 ///
 /// # Errors
 /// Another type.
-fn with_buffer<R>(db: &mut DbView<'_>, key: &[u8], len: usize, work: impl FnOnce(&mut Vec<u8>, bool) -> R) -> Result<R, CmdError> {
+fn with_buffer<R>(
+    db: &mut DbView<'_>,
+    key: &[u8],
+    len: usize,
+    work: impl FnOnce(&mut Vec<u8>, bool) -> R,
+) -> Result<R, CmdError> {
     let exists = match db.write(key) {
         None => false,
         Some(ValueMut::Str) => true,

@@ -16,6 +16,8 @@ pub struct Settings {
     pub list: keyspace::list::ListLimits,
     /// `hll-sparse-max-bytes`: the size up to which a HyperLogLog stays sparse, with its header.
     pub hll_sparse_max_bytes: usize,
+    /// `stream-node-max-*`.
+    pub stream: keyspace::stream::StreamLimits,
     /// `proto-max-bulk-len`: the longest string a command may make.
     pub max_bulk: usize,
     /// `maxmemory-policy`.
@@ -31,6 +33,8 @@ pub struct Block {
     pub deadline_ms: Option<i64>,
     /// What is answered then.
     pub timeout_reply: TimeoutReply,
+    /// Arguments, by index, that are to be others when the command is run again.
+    pub replaced: Vec<(usize, Vec<u8>)>,
 }
 
 /// The reply of a blocking command whose time is over.

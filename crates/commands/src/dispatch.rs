@@ -23,6 +23,7 @@ pub fn handler(id: CommandId) -> Option<Handler> {
         .or_else(|| crate::lists::handler(id))
         .or_else(|| crate::sets::handler(id))
         .or_else(|| crate::sort::handler(id))
+        .or_else(|| crate::streams::handler(id))
         .or_else(|| crate::strings::handler(id))
         .or_else(|| crate::zsets::handler(id))
 }
@@ -37,6 +38,7 @@ pub fn cost(id: CommandId) -> Option<Cost> {
         .or_else(|| crate::lists::cost(id))
         .or_else(|| crate::sets::cost(id))
         .or_else(|| crate::sort::cost(id))
+        .or_else(|| crate::streams::cost(id))
         .or_else(|| crate::strings::cost(id))
         .or_else(|| crate::zsets::cost(id))
 }

@@ -162,7 +162,11 @@ fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     }
     let found = ctx.db.read_entry(source).is_some();
     let is_free = found && (!ctx.db.in_db(db, |db| db.exists(target)) || replace);
-    let copy = if is_free { ctx.db.entry(source).map(|entry| (entry.clone_value(), Entry::expire_at_ms(entry))) } else { None };
+    let copy = if is_free {
+        ctx.db.entry(source).map(|entry| (entry.clone_value(), Entry::expire_at_ms(entry)))
+    } else {
+        None
+    };
     let copied = copy.is_some();
     if let Some((value, expiry)) = copy {
         ctx.db.in_db(db, |db| {

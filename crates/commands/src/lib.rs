@@ -7,9 +7,9 @@
 //! Where to start reading: [`ctx`], then any family, say [`hashes`].
 #![forbid(unsafe_code)]
 
+pub(crate) mod collections;
 pub mod ctx;
 pub mod dispatch;
-pub(crate) mod collections;
 pub mod error;
 pub mod options;
 pub mod table;
@@ -23,6 +23,7 @@ pub mod keys;
 pub mod lists;
 pub mod sets;
 pub mod sort;
+pub mod streams;
 pub mod strings;
 pub mod zsets;
 

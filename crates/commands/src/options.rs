@@ -1,6 +1,9 @@
 //! Reading arguments: numbers, ranges and option words, with the errors Redis gives.
 
-use crate::error::{CmdError, DB_OUT_OF_RANGE, MUST_BE_POSITIVE, NOT_A_FLOAT, NOT_AN_INTEGER, TIMEOUT_NEGATIVE, TIMEOUT_NOT_A_FLOAT, TIMEOUT_OUT_OF_RANGE};
+use crate::error::{
+    CmdError, DB_OUT_OF_RANGE, MUST_BE_POSITIVE, NOT_A_FLOAT, NOT_AN_INTEGER, TIMEOUT_NEGATIVE, TIMEOUT_NOT_A_FLOAT,
+    TIMEOUT_OUT_OF_RANGE,
+};
 
 /// Whether an argument is this word, in any case. `word` is lower case.
 #[inline]
@@ -94,6 +97,7 @@ pub fn clip(start: i64, stop: i64, len: usize) -> Option<(usize, usize)> {
 /// # Errors
 /// Not a number, or one that does not fit.
 pub fn int32(argument: &[u8]) -> Result<i32, CmdError> {
-    const NOT_32_BITS: CmdError = CmdError::new("ERR value is out of range, value must between -2147483648 and 2147483647");
+    const NOT_32_BITS: CmdError =
+        CmdError::new("ERR value is out of range, value must between -2147483648 and 2147483647");
     i32::try_from(int(argument)?).map_err(|_| NOT_32_BITS)
 }

@@ -91,8 +91,15 @@ struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn read(args: Args<'a>, may_store: bool) -> Result<Options<'a>, CmdError> {
-        let mut options =
-            Options { descending: false, alpha: false, start: 0, count: -1, by: None, get: SmallVec::new(), store: None };
+        let mut options = Options {
+            descending: false,
+            alpha: false,
+            start: 0,
+            count: -1,
+            by: None,
+            get: SmallVec::new(),
+            store: None,
+        };
         let mut index = 2;
         while let Some(word) = args.get(index) {
             let after = args.len() - index - 1;
@@ -162,7 +169,9 @@ impl Elements {
             Some(ValueRef::List(list)) if selection.descending => {
                 list.range_back(last, places.len()).for_each(|element| elements.push(element));
             }
-            Some(ValueRef::List(list)) => list.range(places.start, places.len()).for_each(|element| elements.push(element)),
+            Some(ValueRef::List(list)) => {
+                list.range(places.start, places.len()).for_each(|element| elements.push(element))
+            }
             Some(ValueRef::Set(set)) => set.iter().for_each(|member| elements.push(member)),
             Some(ValueRef::ZSet(zset)) if selection.descending => {
                 zset.range_back(len - places.end..len - places.start).for_each(|(member, _)| elements.push(member));
@@ -307,7 +316,13 @@ fn reply(ctx: &mut Ctx<'_>, elements: &Elements, kept: &[Range<usize>], get: &[P
     }
 }
 
-fn store(ctx: &mut Ctx<'_>, target: &[u8], elements: &Elements, kept: &[Range<usize>], get: &[Pattern<'_>]) -> CmdResult {
+fn store(
+    ctx: &mut Ctx<'_>,
+    target: &[u8],
+    elements: &Elements,
+    kept: &[Range<usize>],
+    get: &[Pattern<'_>],
+) -> CmdResult {
     let mut builder = ListBuilder::new(ctx.settings.list);
     for span in kept {
         let text = elements.text(span);

@@ -14,7 +14,14 @@
 //! | `!`  | only run, compare nothing |
 //! | `7.2 `| run only when the server is at least that |
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stderr, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    missing_docs
+)]
 
 use crate::ctx::{Block, Ctx, Settings};
 use crate::table::{self, Flags, errors};
@@ -35,6 +42,7 @@ pub(crate) fn settings() -> Settings {
         zset: keyspace::zset::ZSetLimits::default(),
         list: keyspace::list::ListLimits::default(),
         hll_sparse_max_bytes: 3000,
+        stream: keyspace::stream::StreamLimits::default(),
         max_bulk: 512 << 20,
         policy: Policy::NoEviction,
     }
@@ -66,7 +74,18 @@ impl Bench {
         let events = Events { wanted: NotifyClass(u32::MAX), ..Events::default() };
         let now_ms = 1_700_000_000_000;
         let clock = AccessClock::at(now_ms, false, 0, 1);
-        Bench { locks, events, settings: settings(), now_ms, db: DbIndex(0), proto: Proto::Resp2, may_block: false, block: None, clock, alone }
+        Bench {
+            locks,
+            events,
+            settings: settings(),
+            now_ms,
+            db: DbIndex(0),
+            proto: Proto::Resp2,
+            may_block: false,
+            block: None,
+            clock,
+            alone,
+        }
     }
 
     /// Lets time pass.
@@ -129,7 +148,11 @@ impl Bench {
         let (notified, dirty) = (self.events.notifications.len(), self.events.dirty);
         if let Some(cost) = crate::cost(spec.id) {
             self.with_ctx(reply, |ctx| cost(ctx, args));
-            assert_eq!((notified, dirty), (self.events.notifications.len(), self.events.dirty), "a cost function changes nothing");
+            assert_eq!(
+                (notified, dirty),
+                (self.events.notifications.len(), self.events.dirty),
+                "a cost function changes nothing"
+            );
             assert!(reply.is_empty(), "a cost function writes nothing");
         }
         let result = self.with_ctx(reply, |ctx| handler(ctx, args));
@@ -178,7 +201,11 @@ impl Bench {
             .into_iter()
             .map(|noted| {
                 let key = noted.key.escape_ascii().to_string();
-                if noted.db.0 == 0 { format!("{} {key}", noted.event) } else { format!("{} {key}@{}", noted.event, noted.db.0) }
+                if noted.db.0 == 0 {
+                    format!("{} {key}", noted.event)
+                } else {
+                    format!("{} {key}@{}", noted.event, noted.db.0)
+                }
             })
             .collect()
     }
@@ -250,7 +277,15 @@ impl Oracle {
             connect()
         })?;
         let events = connect()?;
-        let mut oracle = Oracle { child, stream, events, buffer: Vec::new(), event_buffer: Vec::new(), version: (0, 0), last: [0; 3] };
+        let mut oracle = Oracle {
+            child,
+            stream,
+            events,
+            buffer: Vec::new(),
+            event_buffer: Vec::new(),
+            version: (0, 0),
+            last: [0; 3],
+        };
         let info = String::from_utf8_lossy(&oracle.ask(&[b"INFO", b"server"])).into_owned();
         let version = info.split_once("redis_version:").map(|(_, rest)| rest).unwrap_or("0.0.0");
         let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -347,7 +382,8 @@ fn parts_of(message: &[u8]) -> Vec<Vec<u8>> {
     let mut at = message.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     while at < message.len() {
         let end = at + message[at..].iter().position(|byte| *byte == b'\n').unwrap();
-        let len: Option<usize> = (message[at] == b'$').then(|| std::str::from_utf8(&message[at + 1..end - 1]).unwrap().parse().unwrap());
+        let len: Option<usize> =
+            (message[at] == b'$').then(|| std::str::from_utf8(&message[at + 1..end - 1]).unwrap().parse().unwrap());
         let Some(len) = len else {
             at = end + 1;
             continue;
@@ -397,10 +433,14 @@ pub(crate) fn differential_with(bench: &mut Bench, extra: &[&str], lines: &str) 
         ours.extend(bench.take_events());
         theirs.extend(oracle.take_events());
         let counts = |now: u64, before: u64| i64::try_from(now - before).unwrap();
-        let our_counts =
-            [counts(bench.events.dirty, before.0), counts(bench.events.hits, before.1), counts(bench.events.misses, before.2)];
+        let our_counts = [
+            counts(bench.events.dirty, before.0),
+            counts(bench.events.hits, before.1),
+            counts(bench.events.misses, before.2),
+        ];
         let their_counts = oracle.deltas();
-        let ours_harness = ["hello", "select", "flushall"].contains(&args[0].to_ascii_lowercase().escape_ascii().to_string().as_str());
+        let ours_harness =
+            ["hello", "select", "flushall"].contains(&args[0].to_ascii_lowercase().escape_ascii().to_string().as_str());
         if only_run || ours_harness {
             continue;
         }

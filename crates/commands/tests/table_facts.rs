@@ -13,28 +13,21 @@ use serde_json::{Value, json};
 const FACTS: &str = include_str!("data/commands-7.2.5.jsonl");
 
 fn facts() -> Vec<Value> {
-    FACTS
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is a JSON object"))
-        .collect()
+    FACTS.lines().map(|line| serde_json::from_str(line).expect("a line is a JSON object")).collect()
 }
 
 #[test]
 fn rows_equal_facts() {
     for fact in facts() {
         let name = fact["name"].as_str().unwrap();
-        let spec =
-            table::lookup_full_name(name.as_bytes()).unwrap_or_else(|| panic!("no row of {name}"));
+        let spec = table::lookup_full_name(name.as_bytes()).unwrap_or_else(|| panic!("no row of {name}"));
         assert_eq!(describe(spec), fact, "row of {name}");
     }
 }
 
 #[test]
 fn rows_are_exactly_those_of_facts() {
-    let known: BTreeSet<_> = facts()
-        .iter()
-        .map(|fact| fact["name"].as_str().unwrap().to_owned())
-        .collect();
+    let known: BTreeSet<_> = facts().iter().map(|fact| fact["name"].as_str().unwrap().to_owned()).collect();
     let rows: BTreeSet<_> = table::all().map(|spec| spec.name.to_owned()).collect();
     assert_eq!(rows, known);
 }

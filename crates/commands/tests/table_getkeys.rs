@@ -28,15 +28,7 @@ impl Server {
         std::fs::create_dir_all(&folder).unwrap();
         let socket = folder.join("socket");
         let process = Command::new(SERVER)
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--daemonize",
-                "no",
-                "--unixsocket",
-            ])
+            .args(["--port", "0", "--save", "", "--daemonize", "no", "--unixsocket"])
             .arg(&socket)
             .current_dir(&folder)
             .stdout(Stdio::null())
@@ -71,13 +63,8 @@ fn keys_equal_those_of_redis() {
     let (_server, mut connection) = Server::start();
     let mut count = 0;
     let mut differences = Vec::new();
-    for line in REQUESTS
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-    {
-        let words = line
-            .split(' ')
-            .map(|word| if word == "\"\"" { b"" } else { word.as_bytes() });
+    for line in REQUESTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let words = line.split(' ').map(|word| if word == "\"\"" { b"" } else { word.as_bytes() });
         let mut args: Vec<&[u8]> = vec![b"command", b"getkeysandflags"];
         args.extend(words);
         let mut reply = Reply::new();
@@ -98,14 +85,9 @@ fn difference(ours: &Value, theirs: &Value) -> Option<String> {
 
 fn show(value: &Value) -> String {
     match value {
-        Value::Bulk(text) | Value::Simple(text) | Value::Error(text) => {
-            String::from_utf8_lossy(text).into_owned()
-        }
+        Value::Bulk(text) | Value::Simple(text) | Value::Error(text) => String::from_utf8_lossy(text).into_owned(),
         Value::Array(elements) => {
-            format!(
-                "[{}]",
-                elements.iter().map(show).collect::<Vec<_>>().join(" ")
-            )
+            format!("[{}]", elements.iter().map(show).collect::<Vec<_>>().join(" "))
         }
         other => format!("{other:?}"),
     }

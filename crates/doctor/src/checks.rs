@@ -71,19 +71,26 @@ pub fn examine(machine: &Machine, clients: u64) -> Vec<Finding> {
 
 fn descriptors(machine: &Machine, clients: u64) -> Vec<Finding> {
     let needed = clients.saturating_add(RESERVED_DESCRIPTORS);
-    let fits_in_tables = machine.nofile_hard.saturating_sub(TABLE_SPARE).saturating_mul(9 * WORKERS_MAX) / 10 >= clients;
+    let fits_in_tables =
+        machine.nofile_hard.saturating_sub(TABLE_SPARE).saturating_mul(9 * WORKERS_MAX) / 10 >= clients;
     let hard = match () {
         () if machine.nofile_hard >= needed => Verdict::Fine,
         () if fits_in_tables => Verdict::Advice,
         () => Verdict::Stops,
     };
-    let limits_file = |kind: &str| format!("/etc/security/limits.d/60-oxidis.conf: * {kind} nofile {needed}; systemd: LimitNOFILE={needed}");
+    let limits_file = |kind: &str| {
+        format!("/etc/security/limits.d/60-oxidis.conf: * {kind} nofile {needed}; systemd: LimitNOFILE={needed}")
+    };
     vec![
         Finding {
             name: "nofile (soft)",
             value: limit(machine.nofile_soft),
             // The server raises it by itself.
-            verdict: if machine.nofile_soft >= needed || machine.nofile_hard >= needed { Verdict::Fine } else { Verdict::Advice },
+            verdict: if machine.nofile_soft >= needed || machine.nofile_hard >= needed {
+                Verdict::Fine
+            } else {
+                Verdict::Advice
+            },
             breaks: "other programs that do not raise it, such as redis-benchmark, end at so many connections",
             wanted: format!("≥ {needed}"),
             command: format!("ulimit -Sn {needed}"),
@@ -98,7 +105,13 @@ fn descriptors(machine: &Machine, clients: u64) -> Vec<Finding> {
             command: format!("ulimit -Hn {needed}"),
             file: limits_file("hard"),
         },
-        at_least(machine.nr_open, "fs.nr_open", needed, Verdict::Advice, "nobody can raise the limit of descriptors so far"),
+        at_least(
+            machine.nr_open,
+            "fs.nr_open",
+            needed,
+            Verdict::Advice,
+            "nobody can raise the limit of descriptors so far",
+        ),
         at_least(
             machine.file_max,
             "fs.file-max",
@@ -264,7 +277,13 @@ fn processors(machine: &Machine) -> Vec<Finding> {
 }
 
 /// A sysctl that must be at least `wanted`; one that cannot be read is taken to be fine.
-fn at_least(value: Option<u64>, name: &'static str, wanted: u64, else_verdict: Verdict, breaks: &'static str) -> Finding {
+fn at_least(
+    value: Option<u64>,
+    name: &'static str,
+    wanted: u64,
+    else_verdict: Verdict,
+    breaks: &'static str,
+) -> Finding {
     let is_fine = value.is_none_or(|value| value >= wanted);
     let finding = sysctl(name, value, is_fine, &wanted.to_string(), breaks);
     let verdict = if is_fine { Verdict::Fine } else { else_verdict };

@@ -22,8 +22,20 @@ pub(crate) fn examine(address: &str, clients: u64) -> io::Result<Vec<Finding>> {
     let maxclients = server.setting("maxclients")?;
     let backlog = server.setting("tcp-backlog")?;
     let mut findings = vec![
-        setting("maxclients", maxclients, clients, Verdict::Stops, "the server refuses clients past it (max number of clients reached)"),
-        setting("tcp-backlog", backlog, (clients / 10).clamp(511, 65_535), Verdict::Advice, "clients that come at once wait a second or more"),
+        setting(
+            "maxclients",
+            maxclients,
+            clients,
+            Verdict::Stops,
+            "the server refuses clients past it (max number of clients reached)",
+        ),
+        setting(
+            "tcp-backlog",
+            backlog,
+            (clients / 10).clamp(511, 65_535),
+            Verdict::Advice,
+            "clients that come at once wait a second or more",
+        ),
     ];
     // Where maxclients is large, the server takes as much of a backlog as the kernel allows.
     if let [_, backlog] = findings.as_mut_slice()
@@ -34,7 +46,8 @@ pub(crate) fn examine(address: &str, clients: u64) -> io::Result<Vec<Finding>> {
     }
     let info = server.ask(&["INFO", "server"])?;
     let info = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
-    let pid = info.lines().find_map(|line| line.strip_prefix("process_id:")).and_then(|pid| pid.trim().parse::<u32>().ok());
+    let pid =
+        info.lines().find_map(|line| line.strip_prefix("process_id:")).and_then(|pid| pid.trim().parse::<u32>().ok());
     if server.is_local
         && let Some((soft, hard)) = pid.and_then(limits_of)
     {
@@ -51,7 +64,13 @@ pub(crate) fn examine(address: &str, clients: u64) -> io::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn setting(name: &'static str, value: Option<u64>, wanted: u64, else_verdict: Verdict, breaks: &'static str) -> Finding {
+fn setting(
+    name: &'static str,
+    value: Option<u64>,
+    wanted: u64,
+    else_verdict: Verdict,
+    breaks: &'static str,
+) -> Finding {
     let is_fine = value.is_none_or(|value| value >= wanted);
     Finding {
         name,
@@ -112,7 +131,8 @@ impl Connection {
     fn setting(&mut self, name: &str) -> io::Result<Option<u64>> {
         let reply = self.ask(&["CONFIG", "GET", name])?;
         let Value::Array(items) = reply else { return Ok(None) };
-        let text = items.get(1).and_then(|item| item.as_bytes()).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let text =
+            items.get(1).and_then(|item| item.as_bytes()).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
@@ -133,7 +153,9 @@ impl Connection {
             input.extend_from_slice(buffer.get(..got).unwrap_or_default());
             match parse_reply(&input) {
                 Ok(None) => {}
-                Ok(Some((Value::Error(text), _))) => return Err(io::Error::other(String::from_utf8_lossy(&text).into_owned())),
+                Ok(Some((Value::Error(text), _))) => {
+                    return Err(io::Error::other(String::from_utf8_lossy(&text).into_owned()));
+                }
                 Ok(Some((value, _))) => return Ok(value),
                 Err(error) => return Err(io::Error::other(error.to_string())),
             }

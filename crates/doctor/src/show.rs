@@ -30,7 +30,11 @@ pub(crate) fn table(findings: &[Finding], clients: u64, has_colour: bool) -> Str
         out.push('\n');
     }
     for finding in findings.iter().filter(|finding| finding.verdict != Verdict::Fine) {
-        let _ = write!(out, "\n{}: {}\n  breaks   {}\n  wanted   {}\n", finding.name, finding.value, finding.breaks, finding.wanted);
+        let _ = write!(
+            out,
+            "\n{}: {}\n  breaks   {}\n  wanted   {}\n",
+            finding.name, finding.value, finding.breaks, finding.wanted
+        );
         if !finding.command.is_empty() {
             let _ = write!(out, "  now      {}\n  to stay  {}\n", finding.command, finding.file);
         }
@@ -104,7 +108,10 @@ mod tests {
         let fine = table(&[finding(Verdict::Fine)], 10, false);
         assert_eq!(fine, "ok      net.core.somaxconn  128\n\n10 clients: nothing to change\n");
         let bad = table(&[finding(Verdict::Stops)], 10, false);
-        assert!(bad.contains("  breaks   a queue is full\n") && bad.ends_with("not possible, 1 settings stop them\n"), "{bad}");
+        assert!(
+            bad.contains("  breaks   a queue is full\n") && bad.ends_with("not possible, 1 settings stop them\n"),
+            "{bad}"
+        );
     }
 
     #[test]

@@ -11,10 +11,7 @@ use keyspace::{
 };
 
 fn main() {
-    let total: u64 = std::env::args()
-        .nth(1)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(10_000_000);
+    let total: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10_000_000);
     let key = |number: u64| -> [u8; 16] {
         let mut key = *b"key:000000000000";
         let mut rest = number;
@@ -31,10 +28,7 @@ fn main() {
         sum ^= hash_key(black_box(&key(number)));
     }
     black_box(sum);
-    println!(
-        "make key and hash      {:8.1} ns",
-        begin.elapsed().as_nanos() as f64 / total as f64
-    );
+    println!("make key and hash      {:8.1} ns", begin.elapsed().as_nanos() as f64 / total as f64);
 
     let mut table = Table::new();
     let mut slowest = [0_u128; 5];
@@ -50,42 +44,25 @@ fn main() {
             slowest.sort_unstable();
         }
     }
-    println!(
-        "insert, timed          {:8.1} ns",
-        begin.elapsed().as_nanos() as f64 / total as f64
-    );
-    println!(
-        "slowest insertions     {:?} µs",
-        slowest.map(|nanoseconds| nanoseconds / 1_000)
-    );
-    println!(
-        "bytes per item         {:8.2}",
-        table.memory_bytes() as f64 / table.len() as f64
-    );
+    println!("insert, timed          {:8.1} ns", begin.elapsed().as_nanos() as f64 / total as f64);
+    println!("slowest insertions     {:?} µs", slowest.map(|nanoseconds| nanoseconds / 1_000));
+    println!("bytes per item         {:8.2}", table.memory_bytes() as f64 / table.len() as f64);
 
     let mut state = 1_u64;
     let begin = Instant::now();
     for _ in 0..total {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let key = key((state >> 20) % total);
         assert!(table.find(hash_key(&key), &key).is_some());
     }
-    println!(
-        "find at random         {:8.1} ns",
-        begin.elapsed().as_nanos() as f64 / total as f64
-    );
+    println!("find at random         {:8.1} ns", begin.elapsed().as_nanos() as f64 / total as f64);
 
     let begin = Instant::now();
     for number in 0..total {
         let key = key(number + total);
         assert!(table.find(hash_key(&key), &key).is_none());
     }
-    println!(
-        "find what is not there {:8.1} ns",
-        begin.elapsed().as_nanos() as f64 / total as f64
-    );
+    println!("find what is not there {:8.1} ns", begin.elapsed().as_nanos() as f64 / total as f64);
 
     let begin = Instant::now();
     let mut cursor = 0;
@@ -97,18 +74,12 @@ fn main() {
         }
     }
     assert_eq!(seen, total);
-    println!(
-        "scan                   {:8.1} ns",
-        begin.elapsed().as_nanos() as f64 / total as f64
-    );
+    println!("scan                   {:8.1} ns", begin.elapsed().as_nanos() as f64 / total as f64);
 
     let begin = Instant::now();
     for number in 0..total {
         let key = key(number);
         assert!(table.remove(hash_key(&key), &key).is_some());
     }
-    println!(
-        "remove                 {:8.1} ns",
-        begin.elapsed().as_nanos() as f64 / total as f64
-    );
+    println!("remove                 {:8.1} ns", begin.elapsed().as_nanos() as f64 / total as f64);
 }

@@ -11,6 +11,8 @@ use rdb::codec::{DecodeError, Writer};
 use rdb::listpack::Elem;
 use rdb::value::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, ValueType};
 
+mod stream;
+
 /// A list node that is one big element, in lists of type 18.
 const PLAIN_NODE: u64 = 1;
 /// A list node that is a listpack.
@@ -41,6 +43,7 @@ pub fn value_type(value: ValueRef<'_>) -> ValueType {
         ValueRef::ZSet(_) => ValueType::Zset2,
         ValueRef::Hash(hash) if hash.as_listpack().is_some() => ValueType::HashListpack,
         ValueRef::Hash(_) => ValueType::Hash,
+        ValueRef::Stream(_) => ValueType::StreamListpacks3,
     }
 }
 
@@ -53,6 +56,7 @@ pub fn write_value(writer: &mut Writer<'_>, value: ValueRef<'_>) {
         ValueRef::Set(set) => write_set(writer, set),
         ValueRef::ZSet(zset) => write_zset(writer, zset),
         ValueRef::Hash(hash) => write_hash(writer, hash),
+        ValueRef::Stream(value) => stream::write(writer, value),
     }
 }
 
@@ -118,9 +122,9 @@ pub fn read_value(decoded: Decoded<'_, '_>, limits: ValueLimits<'_>) -> Result<V
             read_packed_set(set, limits.set)
         }
         Decoded::SetMembers(members) => Value::Set(read_members(members, limits.set)?),
-        Decoded::ZsetListpack(listpack) => {
-            Value::ZSet(ZSet::from_listpack(listpack, limits.zset).map_err(|_| DecodeError::Malformed("sorted set listpack"))?)
-        }
+        Decoded::ZsetListpack(listpack) => Value::ZSet(
+            ZSet::from_listpack(listpack, limits.zset).map_err(|_| DecodeError::Malformed("sorted set listpack"))?,
+        ),
         Decoded::ZsetMembers(members) => Value::ZSet(read_scored(members, limits.zset)?),
         Decoded::HashListpack(listpack) => {
             let mut hash = Hash::from_listpack(listpack).map_err(|_| DecodeError::Duplicate("hash"))?;
@@ -128,6 +132,7 @@ pub fn read_value(decoded: Decoded<'_, '_>, limits: ValueLimits<'_>) -> Result<V
             Value::Hash(hash)
         }
         Decoded::HashFields(fields) => Value::Hash(read_fields(fields, limits.hash)?),
+        Decoded::Stream(reader) => Value::Stream(stream::read(reader)?),
     })
 }
 

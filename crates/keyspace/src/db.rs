@@ -16,8 +16,8 @@ use crate::slot::{Db, DbIndex, Slot};
 use crate::string::StrRef;
 use crate::table::{At, Place};
 use crate::value::{Value, ValueMut, ValueRef};
-use crate::waiters::{WatchFlag, Waiter};
-use crate::{Hash, Set, ZSet};
+use crate::waiters::{Waiter, WatchFlag};
+use crate::{Hash, Set, Stream, ZSet};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -83,7 +83,13 @@ pub struct DbView<'a> {
 impl<'a> DbView<'a> {
     /// A view of database `db` at the time `now_ms` (Unix ms).
     #[inline]
-    pub fn new(locks: &'a mut LockSet, events: &'a mut Events, db: DbIndex, now_ms: i64, clock: AccessClock) -> DbView<'a> {
+    pub fn new(
+        locks: &'a mut LockSet,
+        events: &'a mut Events,
+        db: DbIndex,
+        now_ms: i64,
+        clock: AccessClock,
+    ) -> DbView<'a> {
         DbView { locks, events, db, now_ms, clock, no_touch: false, known: &[], current: Cell::new(0) }
     }
 
@@ -218,6 +224,10 @@ impl<'a> DbView<'a> {
             self.locks.counters.add_expiring(db_index, -1);
         }
         self.locks.counters.add_keys(db_index, -1);
+        if entry.kind() == Kind::Stream {
+            // XREADGROUP is told that its group is gone.
+            self.signal_ready(key);
+        }
         Some(entry)
     }
 
@@ -377,6 +387,18 @@ impl<'a> DbView<'a> {
         }
     }
 
+    /// The stream at a key, for a reading command.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn read_stream(&mut self, key: &[u8]) -> Result<Option<&Stream>, WrongType> {
+        match self.read(key) {
+            None => Ok(None),
+            Some(ValueRef::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
     // ---- changing in place ---------------------------------------------------------------------------------------
 
     /// The value of a key, to change in place; notes the access, counts nothing.
@@ -455,6 +477,29 @@ impl<'a> DbView<'a> {
         Some(entry.value_mut())
     }
 
+    /// The stream at a key, to change.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn write_stream(&mut self, key: &[u8]) -> Result<Option<&mut Stream>, WrongType> {
+        match self.write(key) {
+            None => Ok(None),
+            Some(ValueMut::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The stream at a key, made empty when missing.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn upsert_stream(&mut self, key: &[u8]) -> Result<&mut Stream, WrongType> {
+        if !self.exists(key) {
+            self.insert(key, Value::Stream(Stream::new()), None);
+        }
+        self.write_stream(key)?.ok_or(WrongType)
+    }
+
     /// The list at a key, made empty when missing. An empty one must be filled or removed before the command ends.
     ///
     /// # Errors
@@ -508,7 +553,7 @@ impl<'a> DbView<'a> {
     }
 
     fn insert_value(&mut self, key: &[u8], value: Value, expire_at_ms: Option<i64>, is_new: bool) {
-        let may_wake = matches!(value, Value::List(_) | Value::ZSet(_));
+        let may_wake = matches!(value, Value::List(_) | Value::ZSet(_) | Value::Stream(_));
         self.insert_entry(key, Entry::new(key, value, expire_at_ms), is_new);
         if may_wake {
             self.signal_ready(key);
@@ -519,7 +564,10 @@ impl<'a> DbView<'a> {
     /// before the command.
     fn insert_entry(&mut self, key: &[u8], entry: Entry, is_new: bool) {
         let (slot, hash) = self.locate(key);
-        debug_assert!(self.db_ref(slot).is_none_or(|db| db.table.find(hash, key).is_none()), "the key is there already");
+        debug_assert!(
+            self.db_ref(slot).is_none_or(|db| db.table.find(hash, key).is_none()),
+            "the key is there already"
+        );
         self.link(slot, hash, entry);
         if is_new {
             self.events.notify(NotifyClass::NEW, "new", self.db, key);
@@ -546,7 +594,8 @@ impl<'a> DbView<'a> {
             return false;
         };
         let keeps_expiry = ttl == SetTtl::Keep || (ttl == SetTtl::Clear && !entry.has_expiry());
-        if keeps_expiry && (value.len() > 20 || resp::num::parse_i64(value).is_none()) && entry.overwrite_inline(value) {
+        if keeps_expiry && (value.len() > 20 || resp::num::parse_i64(value).is_none()) && entry.overwrite_inline(value)
+        {
             entry.set_access(clock.fresh());
         } else {
             self.replace_by_str(key, value, ttl);
@@ -569,6 +618,9 @@ impl<'a> DbView<'a> {
         entry.set_access(access);
         let old = place.replace(entry);
         self.count_expiry(key, old_expiry.is_some(), expiry);
+        if old.kind() == Kind::Stream {
+            self.signal_ready(key);
+        }
         self.discard(old);
     }
 

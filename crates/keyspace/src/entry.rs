@@ -6,7 +6,7 @@
 //! handle: 48-bit address | low bits: tags
 //! ```
 //! - `payload` is the word of an integer, of a grown string (`Box<Vec<u8>>`) or of an object ([`Hash`](struct@Hash), [`List`],
-//!   [`Set`], [`ZSet`]), all of which are 8 bytes. It comes first so that it is aligned and can be borrowed.
+//!   [`Set`], [`ZSet`], [`Stream`]), all of which are 8 bytes. It comes first so that it is aligned and can be borrowed.
 //! - A length is one byte below 255, else 255 and four bytes.
 //! - `access` is Redis' 24 bits for LRU (seconds) or LFU (16 bits minutes, 8 bits counter).
 //!
@@ -16,7 +16,7 @@
 use crate::string::StrRef;
 use crate::table::Item;
 use crate::value::{Value, ValueMut, ValueRef};
-use crate::{Hash, List, Set, ZSet};
+use crate::{Hash, List, Set, Stream, ZSet};
 use rdb::size_class;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::{ManuallyDrop, forget};
@@ -54,6 +54,8 @@ pub enum Kind {
     ZSet,
     /// Hash.
     Hash,
+    /// Stream.
+    Stream,
 }
 
 impl Kind {
@@ -67,7 +69,8 @@ impl Kind {
             4 => Kind::List,
             5 => Kind::Set,
             6 => Kind::ZSet,
-            _ => Kind::Hash,
+            7 => Kind::Hash,
+            _ => Kind::Stream,
         }
     }
 
@@ -157,12 +160,15 @@ impl Entry {
     pub fn new(key: &[u8], value: Value, expire_at_ms: Option<i64>) -> Entry {
         match value {
             Value::Int(number) => Entry::new_int(key, number, expire_at_ms),
-            Value::Str(bytes) if bytes.len() <= EMBSTR_MAX => Entry::new_inline(key, &bytes, Kind::Embstr, expire_at_ms),
+            Value::Str(bytes) if bytes.len() <= EMBSTR_MAX => {
+                Entry::new_inline(key, &bytes, Kind::Embstr, expire_at_ms)
+            }
             Value::Str(bytes) | Value::RawStr(bytes) => Entry::new_raw(key, bytes, expire_at_ms),
             Value::List(list) => Entry::new_object(key, Kind::List, list, expire_at_ms),
             Value::Set(set) => Entry::new_object(key, Kind::Set, set, expire_at_ms),
             Value::ZSet(zset) => Entry::new_object(key, Kind::ZSet, zset, expire_at_ms),
             Value::Hash(hash) => Entry::new_object(key, Kind::Hash, hash, expire_at_ms),
+            Value::Stream(stream) => Entry::new_object(key, Kind::Stream, stream, expire_at_ms),
         }
     }
 
@@ -175,7 +181,7 @@ impl Entry {
         Entry::build(key, Kind::Buffer, word, &[], expire_at_ms)
     }
 
-    /// `object` must be one of the four 8-byte object types that `kind` names.
+    /// `object` must be one of the five 8-byte object types that `kind` names.
     fn new_object<T>(key: &[u8], kind: Kind, object: T, expire_at_ms: Option<i64>) -> Entry {
         const { assert!(size_of::<T>() == 8 && align_of::<T>() == 8) };
         // SAFETY: T is 8 bytes by the assertion; ownership moves into the entry, `object` is forgotten.
@@ -302,7 +308,8 @@ impl Entry {
             (true, Some(at)) => unsafe { self.meta().cast::<i64>().sub(1).write(at) },
             _ => {
                 let (kind, access) = (self.kind(), self.access());
-                let (payload, value) = if kind.has_payload() { (self.payload(), &[][..]) } else { (0, self.inline_value()) };
+                let (payload, value) =
+                    if kind.has_payload() { (self.payload(), &[][..]) } else { (0, self.inline_value()) };
                 let moved = Entry::build(self.key(), kind, payload, value, expire_at_ms);
                 moved.set_access(access);
                 let old = std::mem::replace(self, moved);
@@ -359,6 +366,7 @@ impl Entry {
                 Kind::Set => ValueRef::Set(self.object::<Set>()),
                 Kind::ZSet => ValueRef::ZSet(self.object::<ZSet>()),
                 Kind::Hash => ValueRef::Hash(self.object::<Hash>()),
+                Kind::Stream => ValueRef::Stream(self.object::<Stream>()),
             }
         }
     }
@@ -382,6 +390,7 @@ impl Entry {
                 Kind::Set => ValueMut::Set(self.object_mut::<Set>()),
                 Kind::ZSet => ValueMut::ZSet(self.object_mut::<ZSet>()),
                 Kind::Hash => ValueMut::Hash(self.object_mut::<Hash>()),
+                Kind::Stream => ValueMut::Stream(self.object_mut::<Stream>()),
             }
         }
     }
@@ -425,7 +434,8 @@ impl Entry {
         let old_len = self.inline_value().len();
         let tags = self.0 & TAGS;
         if old_len != value.len()
-            && Entry::size_of_block(tags, key_len, Some(old_len)) != Entry::size_of_block(tags, key_len, Some(value.len()))
+            && Entry::size_of_block(tags, key_len, Some(old_len))
+                != Entry::size_of_block(tags, key_len, Some(value.len()))
         {
             return false;
         }
@@ -455,6 +465,7 @@ impl Entry {
                 Kind::Set => Value::Set(ptr::read(self.object::<Set>())),
                 Kind::ZSet => Value::ZSet(ptr::read(self.object::<ZSet>())),
                 Kind::Hash => Value::Hash(ptr::read(self.object::<Hash>())),
+                Kind::Stream => Value::Stream(ptr::read(self.object::<Stream>())),
             }
         };
         self.free_block();
@@ -490,6 +501,7 @@ impl Drop for Entry {
                 Kind::Set => ptr::drop_in_place(self.block().cast::<Set>()),
                 Kind::ZSet => ptr::drop_in_place(self.block().cast::<ZSet>()),
                 Kind::Hash => ptr::drop_in_place(self.block().cast::<Hash>()),
+                Kind::Stream => ptr::drop_in_place(self.block().cast::<Stream>()),
             }
             dealloc(self.block(), Entry::layout(self.block_size()));
         }

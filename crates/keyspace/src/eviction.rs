@@ -133,7 +133,13 @@ impl Policy {
 
 impl DbView<'_> {
     /// Offers the best candidate to go among a few random entries of the held slot, as (score, database, key).
-    pub fn eviction_candidate(&self, slot: Slot, policy: Policy, rng: &mut fastrand::Rng, samples: usize) -> Option<(u64, DbIndex, Vec<u8>)> {
+    pub fn eviction_candidate(
+        &self,
+        slot: Slot,
+        policy: Policy,
+        rng: &mut fastrand::Rng,
+        samples: usize,
+    ) -> Option<(u64, DbIndex, Vec<u8>)> {
         let clock = self.access_clock();
         let mut best: Option<(u64, DbIndex, Vec<u8>)> = None;
         for (index, db) in self.locks.slot(slot).dbs() {

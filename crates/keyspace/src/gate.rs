@@ -6,8 +6,8 @@
 //! threads that hold slot locks and count as `long_runners`; the gate is not closed while one of them is at work, so
 //! it never waits, closed, for more than one command boundary.
 
-use crossbeam_utils::CachePadded;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, fence, pause, wait, yield_now};
+use crossbeam_utils::CachePadded;
 
 /// Most threads that may take part: workers, offload threads, the timer thread, the tests' own.
 pub const MAX_PARTICIPANTS: usize = if cfg!(loom) { 3 } else { 512 };

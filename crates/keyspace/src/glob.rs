@@ -90,9 +90,7 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
         at_pattern = piece;
         resume = Some((piece, at_text));
     }
-    pattern
-        .get(at_pattern..)
-        .is_some_and(|rest| rest.iter().all(|&byte| byte == b'*'))
+    pattern.get(at_pattern..).is_some_and(|rest| rest.iter().all(|&byte| byte == b'*'))
 }
 
 /// A piece between stars, seen from its start.
@@ -126,43 +124,26 @@ fn final_length(pattern: &[u8], mut at: usize, room: usize, budget: &mut usize) 
 
 /// The first text position from `from` on where the piece at `piece` may begin: the place of its
 /// first byte when that is a plain one, `from` itself otherwise. `None`: it can begin nowhere.
-fn skip_to_literal(
-    pattern: &[u8],
-    piece: usize,
-    text: &[u8],
-    from: usize,
-    nocase: bool,
-) -> Option<usize> {
+fn skip_to_literal(pattern: &[u8], piece: usize, text: &[u8], from: usize, nocase: bool) -> Option<usize> {
     let rest = text.get(from..)?;
     match pattern.get(piece) {
         Some(b'?' | b'[' | b'\\' | b'*') | None => Some(from),
-        Some(&first) if nocase => rest
-            .iter()
-            .position(|byte| byte.eq_ignore_ascii_case(&first))
-            .map(|offset| from + offset),
-        Some(&first) => rest
-            .iter()
-            .position(|&byte| byte == first)
-            .map(|offset| from + offset),
+        Some(&first) if nocase => {
+            rest.iter().position(|byte| byte.eq_ignore_ascii_case(&first)).map(|offset| from + offset)
+        }
+        Some(&first) => rest.iter().position(|&byte| byte == first).map(|offset| from + offset),
     }
 }
 
 /// Holds the token at `at` (not a star) against `byte`.
 fn step(pattern: &[u8], at: usize, byte: u8, nocase: bool) -> Step {
     match pattern.get(at) {
-        Some(b'?') => Step {
-            matched: true,
-            next: at + 1,
-        },
+        Some(b'?') => Step { matched: true, next: at + 1 },
         Some(b'[') => set(pattern, at + 1, byte, nocase),
-        Some(b'\\') if at + 1 < pattern.len() => Step {
-            matched: same(pattern.get(at + 1).copied(), byte, nocase),
-            next: at + 2,
-        },
-        literal => Step {
-            matched: same(literal.copied(), byte, nocase),
-            next: at + 1,
-        },
+        Some(b'\\') if at + 1 < pattern.len() => {
+            Step { matched: same(pattern.get(at + 1).copied(), byte, nocase), next: at + 2 }
+        }
+        literal => Step { matched: same(literal.copied(), byte, nocase), next: at + 1 },
     }
 }
 
@@ -198,10 +179,7 @@ fn set(pattern: &[u8], mut at: usize, byte: u8, nocase: bool) -> Step {
             }
         }
     }
-    Step {
-        matched: found != negated,
-        next: at,
-    }
+    Step { matched: found != negated, next: at }
 }
 
 /// Whether `byte` lies in `low..=high`, whichever way round they are given. Bytes are compared
@@ -221,13 +199,7 @@ fn in_range(low: u8, high: u8, byte: u8, nocase: bool) -> bool {
 }
 
 fn same(literal: Option<u8>, byte: u8, nocase: bool) -> bool {
-    literal.is_some_and(|literal| {
-        if nocase {
-            literal.eq_ignore_ascii_case(&byte)
-        } else {
-            literal == byte
-        }
-    })
+    literal.is_some_and(|literal| if nocase { literal.eq_ignore_ascii_case(&byte) } else { literal == byte })
 }
 
 #[cfg(test)]
@@ -237,11 +209,7 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: bool) {
-        assert_eq!(
-            matches(pattern.as_bytes(), text.as_bytes(), false),
-            expected,
-            "{pattern} on {text}"
-        );
+        assert_eq!(matches(pattern.as_bytes(), text.as_bytes(), false), expected, "{pattern} on {text}");
     }
 
     #[test]
@@ -303,9 +271,7 @@ mod tests {
         fn define(pattern: &[u8], text: &[u8]) -> bool {
             match (pattern.first(), text.first()) {
                 (None, text) => text.is_none(),
-                (Some(b'*'), _) => {
-                    define(&pattern[1..], text) || (!text.is_empty() && define(pattern, &text[1..]))
-                }
+                (Some(b'*'), _) => define(&pattern[1..], text) || (!text.is_empty() && define(pattern, &text[1..])),
                 (Some(b'?'), Some(_)) => define(&pattern[1..], &text[1..]),
                 (Some(one), Some(other)) => one == other && define(&pattern[1..], &text[1..]),
                 (Some(_), None) => false,
@@ -330,11 +296,7 @@ mod tests {
         texts.retain(|text| !text.is_empty());
         for pattern in words(b"ab*?", 5) {
             for text in &texts {
-                assert_eq!(
-                    matches(&pattern, text, false),
-                    define(&pattern, text),
-                    "{pattern:?} {text:?}"
-                );
+                assert_eq!(matches(&pattern, text, false), define(&pattern, text), "{pattern:?} {text:?}");
             }
         }
     }
@@ -353,10 +315,6 @@ mod tests {
         let set = [b"*[".as_slice(), &b"b".repeat(100_000), b"]*"].concat();
         assert!(!matches(&set, &text[..2_000], false));
         assert!(!matches(&[b"*".as_slice(), &set].concat(), &text[..64], false));
-        assert!(
-            start.elapsed() < Duration::from_millis(50),
-            "{:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < Duration::from_millis(50), "{:?}", start.elapsed());
     }
 }

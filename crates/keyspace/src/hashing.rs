@@ -41,10 +41,7 @@ fn ends(key: &[u8]) -> (u64, u64) {
     if let (Some(head), Some(tail)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
         (u64::from_le_bytes(*head), u64::from_le_bytes(*tail))
     } else if let (Some(head), Some(tail)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
-        (
-            u64::from(u32::from_le_bytes(*head)),
-            u64::from(u32::from_le_bytes(*tail)),
-        )
+        (u64::from(u32::from_le_bytes(*head)), u64::from(u32::from_le_bytes(*tail)))
     } else if let [head, .., tail] = key {
         let middle = key.get(key.len() / 2).copied().unwrap_or(0);
         (u64::from(*head), u64::from(middle) << 8 | u64::from(*tail))
@@ -80,10 +77,7 @@ fn hash_long(key: &[u8], start: u64, second: u64, third: u64) -> u64 {
 #[inline]
 fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the two halves are what is wanted"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
     let folded = product as u64 ^ (product >> 64) as u64;
     folded
 }
@@ -95,11 +89,7 @@ fn seeds() -> [u64; 3] {
     if first == 0 {
         return draw();
     }
-    [
-        first,
-        SEEDS[1].load(Ordering::Relaxed),
-        SEEDS[2].load(Ordering::Relaxed),
-    ]
+    [first, SEEDS[1].load(Ordering::Relaxed), SEEDS[2].load(Ordering::Relaxed)]
 }
 
 /// First use: takes the operating system's randomness through the standard library.
@@ -151,11 +141,7 @@ mod tests {
             for at in 0..length {
                 let mut changed = plain.clone();
                 changed[at] ^= 0x20;
-                assert_ne!(
-                    hash_key(&plain),
-                    hash_key(&changed),
-                    "length {length}, byte {at}"
-                );
+                assert_ne!(hash_key(&plain), hash_key(&changed), "length {length}, byte {at}");
             }
         }
     }
@@ -174,10 +160,7 @@ mod tests {
         assert_eq!(all.len(), 100_000);
         for counts in [top, bottom] {
             let worst = counts.iter().map(|&count| count.abs_diff(391)).max();
-            assert!(
-                worst < Some(140),
-                "390.6 expected per value, off by {worst:?}"
-            );
+            assert!(worst < Some(140), "390.6 expected per value, off by {worst:?}");
         }
     }
 }

@@ -126,7 +126,8 @@ impl Keyspace {
         }
         let all = self.counters.lock();
         // Threads count apart, so a key may have come on one and gone on another: only the sums mean something.
-        (0..COUNTED_DBS).any(|index| all.iter().map(|counters| counters.expiring[index].load(Ordering::Relaxed)).sum::<i64>() != 0)
+        (0..COUNTED_DBS)
+            .any(|index| all.iter().map(|counters| counters.expiring[index].load(Ordering::Relaxed)).sum::<i64>() != 0)
     }
 
     /// Prefetches the slot's lock and table head.

@@ -3,11 +3,11 @@
 //! The safe face over the slots' contents: a slot's data is lent only while its lock is held by this set, or while
 //! this thread has the gate closed. Locks are *waited for* in ascending order only; out of order they are only tried.
 
+use crate::events::Events;
 use crate::gate::Participant;
+use crate::hashing::hash_key;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
-use crate::events::Events;
-use crate::hashing::hash_key;
 use crate::slot::{Db, DbIndex, Slot, SlotData};
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
@@ -31,7 +31,15 @@ impl LockSet {
     pub fn new(keyspace: Arc<Keyspace>) -> LockSet {
         let participant = keyspace.gate.join();
         let counters = keyspace.register_counters();
-        LockSet { keyspace, participant, held: SmallVec::new(), bits: Box::new([0; 256]), alone: false, inside: false, counters }
+        LockSet {
+            keyspace,
+            participant,
+            held: SmallVec::new(),
+            bits: Box::new([0; 256]),
+            alone: false,
+            inside: false,
+            counters,
+        }
     }
 
     /// The keyspace.
@@ -218,8 +226,11 @@ impl LockSet {
     pub fn empty_slot(&mut self, slot: Slot, only: Option<DbIndex>, now_ms: i64, garbage: &mut Vec<Db>) -> u64 {
         let counters = self.counters.clone();
         let data = self.slot_mut(slot);
-        let indices: Vec<DbIndex> =
-            data.dbs().filter(|(index, db)| !db.is_empty() && only.is_none_or(|only| only == *index)).map(|(index, _)| index).collect();
+        let indices: Vec<DbIndex> = data
+            .dbs()
+            .filter(|(index, db)| !db.is_empty() && only.is_none_or(|only| only == *index))
+            .map(|(index, _)| index)
+            .collect();
         let mut gone = 0;
         for index in indices {
             data.touch_watchers_in(index, now_ms);
@@ -233,7 +244,20 @@ impl LockSet {
         gone
     }
 
-    /// Swaps two databases in a held slot; tells watchers of both, and waiters whose keys appear by it.
+    /// Notes as ready the keys of streams that somebody waits for, before [`LockSet::empty_slot`]: readers of groups are
+    /// told that those are gone.
+    pub fn note_streams_gone(&self, slot: Slot, only: Option<DbIndex>, events: &mut Events) {
+        let data = self.slot(slot);
+        let Some(extras) = &data.extras else { return };
+        for (db, key) in extras.waited_keys().filter(|(db, _)| only.is_none_or(|only| only == *db)) {
+            let entry = data.db(db).and_then(|part| part.table.find(hash_key(key), key));
+            if entry.is_some_and(|entry| entry.kind() == crate::entry::Kind::Stream) {
+                events.ready.push((db, key.to_vec()));
+            }
+        }
+    }
+
+    /// Swaps two databases in a held slot; tells watchers of both, and waiters whose keys come or go by it.
     pub fn swap_slot_dbs(&mut self, slot: Slot, first: DbIndex, second: DbIndex, now_ms: i64, events: &mut Events) {
         let counters = self.counters.clone();
         let data = self.slot_mut(slot);
@@ -257,7 +281,8 @@ impl LockSet {
         data.touch_watchers_in(second, now_ms);
         let Some(extras) = &data.extras else { return };
         for (db, key) in extras.waited_keys() {
-            if (db == first || db == second) && data.db(db).is_some_and(|part| part.table.find(hash_key(key), key).is_some()) {
+            let has = |db: DbIndex| data.db(db).is_some_and(|part| part.table.find(hash_key(key), key).is_some());
+            if (db == first || db == second) && (has(first) || has(second)) {
                 events.ready.push((db, key.to_vec()));
             }
         }

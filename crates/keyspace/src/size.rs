@@ -11,12 +11,15 @@ impl Entry {
     /// elements are looked at (0: all) and the rest is taken to be alike.
     pub fn memory_bytes(&self, samples: usize) -> usize {
         let value = match self.value() {
-            ValueRef::Str(string) if self.kind() == Kind::Buffer => size_of::<Vec<u8>>() + rdb::size_class::round_up(string.len()),
+            ValueRef::Str(string) if self.kind() == Kind::Buffer => {
+                size_of::<Vec<u8>>() + rdb::size_class::round_up(string.len())
+            }
             ValueRef::Str(_) => 0,
             ValueRef::List(list) => list.memory_bytes(),
             ValueRef::Set(set) => set.memory_bytes(samples),
             ValueRef::ZSet(zset) => zset.memory_bytes(),
             ValueRef::Hash(hash) => hash.memory_bytes(samples),
+            ValueRef::Stream(stream) => stream.memory_bytes(),
         };
         CELL_BYTES + self.block_bytes() + value
     }
@@ -31,6 +34,7 @@ impl Entry {
             (_, ValueRef::Set(set)) => set.encoding().name(),
             (_, ValueRef::ZSet(zset)) => zset.encoding(),
             (_, ValueRef::Hash(hash)) => hash.encoding().name(),
+            (_, ValueRef::Stream(_)) => "stream",
         }
     }
 
@@ -45,6 +49,7 @@ impl Entry {
             ValueRef::Set(set) => Value::Set(set.clone()),
             ValueRef::ZSet(zset) => Value::ZSet(zset.clone()),
             ValueRef::Hash(hash) => Value::Hash(hash.clone()),
+            ValueRef::Stream(stream) => Value::Stream(stream.clone()),
         }
     }
 }

@@ -266,7 +266,10 @@ impl SlotData {
         let Some(part) = self.db(index) else { return };
         for (db, key, flags) in extras.watched() {
             let is_there = db == index
-                && part.table.find(hash_key(key), key).is_some_and(|entry| entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms));
+                && part
+                    .table
+                    .find(hash_key(key), key)
+                    .is_some_and(|entry| entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms));
             if is_there {
                 for flag in flags {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -369,7 +372,9 @@ mod tests {
     fn crc16_by_eights_equals_crc16_by_bytes() {
         let bytes: Vec<u8> = (0..64_u8).map(|i| i.wrapping_mul(37) ^ 0x5A).collect();
         for len in 0..bytes.len() {
-            let slow = bytes[..len].iter().fold(0_u16, |crc, byte| (crc << 8) ^ CRC16_TABLES[0][((crc >> 8) as u8 ^ byte) as usize]);
+            let slow = bytes[..len]
+                .iter()
+                .fold(0_u16, |crc, byte| (crc << 8) ^ CRC16_TABLES[0][((crc >> 8) as u8 ^ byte) as usize]);
             assert_eq!(crc16(&bytes[..len]), slow);
         }
     }

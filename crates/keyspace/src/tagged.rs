@@ -117,15 +117,8 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
     }
 
     fn pack(raw: NonNull<u8>, tag: usize) -> Self {
-        assert_eq!(
-            raw.addr().get() & TAG_MASK,
-            0,
-            "a pointer to tag has free low bits"
-        );
-        Self {
-            raw: raw.map_addr(|addr| addr | tag),
-            marker: PhantomData,
-        }
+        assert_eq!(raw.addr().get() & TAG_MASK, 0, "a pointer to tag has free low bits");
+        Self { raw: raw.map_addr(|addr| addr | tag), marker: PhantomData }
     }
 
     /// A view of what is held.
@@ -139,10 +132,7 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
             _ => {
                 // SAFETY: with tag 2 this owns a `C`; the guard never drops its copy.
                 let owner = unsafe { C::from_thin(untagged(self.raw)) };
-                Choice::Third(Guard {
-                    owner: ManuallyDrop::new(owner),
-                    marker: PhantomData,
-                })
+                Choice::Third(Guard { owner: ManuallyDrop::new(owner), marker: PhantomData })
             }
         }
     }
@@ -155,10 +145,7 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
             TAG_THIN => Choice::Thin(unsafe { NonNull::from(self).cast::<A>().as_mut() }),
             // SAFETY: as in `get`, and `self` is borrowed mutably.
             TAG_BOXED => Choice::Boxed(unsafe { untagged(self.raw).cast::<B>().as_mut() }),
-            _ => Choice::Third(ThirdMut {
-                home: &mut self.raw,
-                marker: PhantomData,
-            }),
+            _ => Choice::Third(ThirdMut { home: &mut self.raw, marker: PhantomData }),
         }
     }
 
@@ -179,10 +166,7 @@ impl<A: Thin, B, C: Thin> Tagged<A, B, C> {
     /// # Safety
     /// `raw` came from `into_raw` of the same type, and nothing else owns it.
     pub(crate) unsafe fn from_raw(raw: NonNull<u8>) -> Self {
-        Self {
-            raw,
-            marker: PhantomData,
-        }
+        Self { raw, marker: PhantomData }
     }
 
     /// # Safety
@@ -268,10 +252,7 @@ impl<C: Thin> ThirdMut<'_, C> {
         }
         // SAFETY: with tag 2 the home owns a `C`; the guard puts it back even if `change` panics.
         let owner = ManuallyDrop::new(unsafe { C::from_thin(untagged(*self.home)) });
-        let mut guard = PutBack {
-            owner,
-            home: self.home,
-        };
+        let mut guard = PutBack { owner, home: self.home };
         change(&mut guard.owner)
     }
 }

@@ -1,7 +1,7 @@
 //! Values apart from their keys.
 
 use crate::string::StrRef;
-use crate::{Hash, List, Set, ZSet};
+use crate::{Hash, List, Set, Stream, ZSet};
 
 /// An owned value.
 pub enum Value {
@@ -19,6 +19,8 @@ pub enum Value {
     ZSet(ZSet),
     /// Hash.
     Hash(Hash),
+    /// Stream.
+    Stream(Stream),
 }
 
 /// A borrowed value.
@@ -34,6 +36,8 @@ pub enum ValueRef<'a> {
     ZSet(&'a ZSet),
     /// Hash.
     Hash(&'a Hash),
+    /// Stream.
+    Stream(&'a Stream),
 }
 
 /// A value to change in place.
@@ -48,6 +52,8 @@ pub enum ValueMut<'a> {
     ZSet(&'a mut ZSet),
     /// Hash.
     Hash(&'a mut Hash),
+    /// Stream.
+    Stream(&'a mut Stream),
 }
 
 impl ValueRef<'_> {
@@ -59,6 +65,7 @@ impl ValueRef<'_> {
             ValueRef::Set(_) => "set",
             ValueRef::ZSet(_) => "zset",
             ValueRef::Hash(_) => "hash",
+            ValueRef::Stream(_) => "stream",
         }
     }
 
@@ -67,9 +74,28 @@ impl ValueRef<'_> {
         match self {
             ValueRef::Str(_) => 1,
             ValueRef::List(list) => list.nodes_len(),
-            ValueRef::Set(set) => if set.as_table().is_some() { set.len() } else { 1 },
-            ValueRef::ZSet(zset) => if zset.as_listpack().is_some() { 1 } else { zset.len() },
-            ValueRef::Hash(hash) => if hash.as_listpack().is_some() { 1 } else { hash.len() },
+            ValueRef::Set(set) => {
+                if set.as_table().is_some() {
+                    set.len()
+                } else {
+                    1
+                }
+            }
+            ValueRef::ZSet(zset) => {
+                if zset.as_listpack().is_some() {
+                    1
+                } else {
+                    zset.len()
+                }
+            }
+            ValueRef::Hash(hash) => {
+                if hash.as_listpack().is_some() {
+                    1
+                } else {
+                    hash.len()
+                }
+            }
+            ValueRef::Stream(stream) => stream.free_effort(),
         }
     }
 }
@@ -86,12 +112,15 @@ impl Value {
             Value::Set(set) => ValueRef::Set(set).free_effort() > LAZYFREE_THRESHOLD,
             Value::ZSet(zset) => ValueRef::ZSet(zset).free_effort() > LAZYFREE_THRESHOLD,
             Value::Hash(hash) => ValueRef::Hash(hash).free_effort() > LAZYFREE_THRESHOLD,
+            Value::Stream(stream) => stream.free_effort() > LAZYFREE_THRESHOLD,
         }
     }
 
     /// A string value as SET stores it: an integer when canonical.
     pub fn from_bytes(bytes: &[u8]) -> Value {
-        if bytes.len() <= 20 && let Some(number) = resp::num::parse_i64(bytes) {
+        if bytes.len() <= 20
+            && let Some(number) = resp::num::parse_i64(bytes)
+        {
             return Value::Int(number);
         }
         Value::Str(bytes.to_vec())
@@ -119,5 +148,11 @@ impl From<ZSet> for Value {
 impl From<Hash> for Value {
     fn from(hash: Hash) -> Value {
         Value::Hash(hash)
+    }
+}
+
+impl From<Stream> for Value {
+    fn from(stream: Stream) -> Value {
+        Value::Stream(stream)
     }
 }

@@ -34,7 +34,15 @@ pub struct Waiter {
 
 impl Waiter {
     /// A waiter that nobody has claimed.
-    pub fn new(id: u64, worker: u16, token: u64, command: u16, args: OwnedArgs, db: DbIndex, resp3: bool) -> Arc<Waiter> {
+    pub fn new(
+        id: u64,
+        worker: u16,
+        token: u64,
+        command: u16,
+        args: OwnedArgs,
+        db: DbIndex,
+        resp3: bool,
+    ) -> Arc<Waiter> {
         Arc::new(Waiter { id, worker, token, command, args, db, resp3, state: AtomicU8::new(WAITING) })
     }
 

@@ -55,21 +55,13 @@ fn growth_is_in_small_steps() {
             let allocated = ALLOCATED.get().wrapping_sub(before) - 16 * table.len();
             assert_eq!(allocated, table.memory_bytes(), "at {number}");
             let allowed = table.len() * 27 / 2;
-            assert!(
-                allocated <= allowed,
-                "{allocated} bytes for {} items",
-                table.len()
-            );
+            assert!(allocated <= allowed, "{allocated} bytes for {} items", table.len());
         }
     }
     assert_eq!(table.len(), total);
     for number in 0..total {
         let key = format!("m:{number:010}");
-        assert!(
-            table
-                .remove(hash_key(key.as_bytes()), key.as_bytes())
-                .is_some()
-        );
+        assert!(table.remove(hash_key(key.as_bytes()), key.as_bytes()).is_some());
     }
     assert_eq!(ALLOCATED.get(), before, "all memory came back");
     let largest = LARGEST.get();

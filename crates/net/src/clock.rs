@@ -41,11 +41,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock that shows this wall-clock time, in microseconds since 1970.
     pub fn new(wall_us: u64) -> Self {
-        ManualClock {
-            start: Instant::now(),
-            elapsed_us: Arc::default(),
-            wall_us: Arc::new(AtomicU64::new(wall_us)),
-        }
+        ManualClock { start: Instant::now(), elapsed_us: Arc::default(), wall_us: Arc::new(AtomicU64::new(wall_us)) }
     }
 
     /// Moves both times forward.

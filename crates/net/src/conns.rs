@@ -52,10 +52,7 @@ impl ConnId {
         (self.0 >> 32) as u32
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "usize has 64 bits, see below"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "usize has 64 bits, see below")]
     pub(crate) fn token(self) -> Token {
         Token(self.0 as usize)
     }
@@ -90,16 +87,8 @@ pub(crate) mod flag {
     /// A Unix socket.
     pub(crate) const UNIX: u16 = 1 << 11;
     /// With none of these, a connection that gets bytes is simply read and served.
-    pub(crate) const BUSY: u16 = READABLE
-        | READ_CLOSED
-        | RUNNABLE
-        | PAUSED
-        | QUEUED
-        | DIRTY
-        | CLOSING
-        | DEAD
-        | BLOCKED
-        | CONNECTING;
+    pub(crate) const BUSY: u16 =
+        READABLE | READ_CLOSED | RUNNABLE | PAUSED | QUEUED | DIRTY | CLOSING | DEAD | BLOCKED | CONNECTING;
 }
 
 pub(crate) struct Conn<T> {
@@ -134,16 +123,12 @@ impl<T> Conn<T> {
 
     #[inline]
     pub(crate) fn pending_output(&self) -> usize {
-        self.held
-            .as_ref()
-            .map_or(0, |held| held.output.len() - held.output_start)
+        self.held.as_ref().map_or(0, |held| held.output.len() - held.output_start)
     }
 
     #[inline]
     pub(crate) fn pending_input(&self) -> usize {
-        self.held
-            .as_ref()
-            .map_or(0, |held| held.input.len() - held.input_start)
+        self.held.as_ref().map_or(0, |held| held.input.len() - held.input_start)
     }
 
     /// What is kept for it.
@@ -296,16 +281,12 @@ impl<S: Service> Conns<S> {
 
     /// All connections, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (ConnId, &S::State)> {
-        self.slab
-            .iter()
-            .map(|(index, conn)| (Self::id_of(index, conn), &conn.state))
+        self.slab.iter().map(|(index, conn)| (Self::id_of(index, conn), &conn.state))
     }
 
     /// All connections with their states to change, in no order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnId, &mut S::State)> {
-        self.slab
-            .iter_mut()
-            .map(|(index, conn)| (Self::id_of(index, conn), &mut conn.state))
+        self.slab.iter_mut().map(|(index, conn)| (Self::id_of(index, conn), &mut conn.state))
     }
 
     /// Shows up to `most` places from place `from` on, of which some may be empty, and returns the place to go on at;
@@ -387,11 +368,7 @@ impl<S: Service> Conns<S> {
     /// Closes a connection at the end of the turn, or, with `after_flush`, when its output is sent. It uses no more input.
     pub fn close(&mut self, id: ConnId, after_flush: bool) {
         let Some(conn) = self.get_mut(id) else { return };
-        conn.add(if after_flush {
-            flag::CLOSING
-        } else {
-            flag::DEAD
-        });
+        conn.add(if after_flush { flag::CLOSING } else { flag::DEAD });
         self.mark_dirty(id);
     }
 
@@ -408,9 +385,7 @@ impl<S: Service> Conns<S> {
     /// Bytes of memory of the buffers that are kept for a connection.
     pub fn held_bytes(&self, id: ConnId) -> usize {
         let held = self.get(id).and_then(|conn| conn.held.as_ref());
-        held.map_or(0, |held| {
-            held.input.capacity() + held.output.capacity() + size_of::<Held>()
-        })
+        held.map_or(0, |held| held.input.capacity() + held.output.capacity() + size_of::<Held>())
     }
 
     /// The peer's address, asked of the kernel; `None` when the connection is gone.
@@ -425,9 +400,7 @@ impl<S: Service> Conns<S> {
     /// Our own address of a connection, asked of the kernel; `None` when the connection is gone.
     pub fn local_addr(&self, id: ConnId) -> Option<Peer> {
         let conn = self.get(id)?;
-        getsockname(conn.socket.as_fd())
-            .ok()
-            .map(|address| Peer::from_any(Some(address)))
+        getsockname(conn.socket.as_fd()).ok().map(|address| Peer::from_any(Some(address)))
     }
 
     /// The descriptor's number, for display.
@@ -490,9 +463,7 @@ impl<S: Service> Conns<S> {
             self.options.apply(listener.socket.as_fd());
         }
         let fd = listener.socket.as_raw_fd();
-        self.poll
-            .registry()
-            .register(&mut SourceFd(&fd), token, Interest::READABLE)?;
+        self.poll.registry().register(&mut SourceFd(&fd), token, Interest::READABLE)?;
         self.listeners.push(Some(listener));
         Ok(())
     }
@@ -529,16 +500,12 @@ impl<S: Service> Conns<S> {
 
     #[inline]
     pub(crate) fn get(&self, id: ConnId) -> Option<&Conn<S::State>> {
-        self.slab
-            .get(id.index())
-            .filter(|conn| conn.generation == id.generation())
+        self.slab.get(id.index()).filter(|conn| conn.generation == id.generation())
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut Conn<S::State>> {
-        self.slab
-            .get_mut(id.index())
-            .filter(|conn| conn.generation == id.generation())
+        self.slab.get_mut(id.index()).filter(|conn| conn.generation == id.generation())
     }
 
     /// Chooses the id of the next connection and registers its socket under it.
@@ -546,9 +513,7 @@ impl<S: Service> Conns<S> {
         let index = u32::try_from(self.slab.vacant_key()).map_err(io::Error::other)?;
         let id = ConnId::new(index, self.next_generation);
         let fd = socket.as_raw_fd();
-        self.poll
-            .registry()
-            .register(&mut SourceFd(&fd), id.token(), interest)?;
+        self.poll.registry().register(&mut SourceFd(&fd), id.token(), interest)?;
         self.next_generation = self.next_generation.checked_add(1).unwrap_or(1);
         Ok(id)
     }
@@ -556,13 +521,7 @@ impl<S: Service> Conns<S> {
     /// Puts in the connection that `register` gave the id for.
     pub(crate) fn insert(&mut self, id: ConnId, socket: OwnedFd, flags: u16, state: S::State) {
         let generation = id.generation();
-        let index = self.slab.insert(Conn {
-            socket,
-            generation,
-            flags,
-            held: None,
-            state,
-        });
+        let index = self.slab.insert(Conn { socket, generation, flags, held: None, state });
         debug_assert_eq!(index, id.index(), "nothing was inserted since `register`");
     }
 
@@ -574,14 +533,8 @@ impl<S: Service> Conns<S> {
             return Ok(());
         }
         let fd = conn.socket.as_raw_fd();
-        let interest = if wanted {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
-        self.poll
-            .registry()
-            .reregister(&mut SourceFd(&fd), id.token(), interest)?;
+        let interest = if wanted { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        self.poll.registry().reregister(&mut SourceFd(&fd), id.token(), interest)?;
         if wanted {
             conn.add(flag::WRITE_INTEREST);
         } else {
@@ -596,10 +549,7 @@ impl<S: Service> Conns<S> {
     }
 
     pub(crate) fn ids(&self) -> Vec<ConnId> {
-        self.slab
-            .iter()
-            .map(|(index, conn)| Self::id_of(index, conn))
-            .collect()
+        self.slab.iter().map(|(index, conn)| Self::id_of(index, conn)).collect()
     }
 
     pub(crate) fn mark_dirty(&mut self, id: ConnId) {
@@ -643,10 +593,6 @@ mod tests {
     #[test]
     fn an_idle_connection_costs_24_bytes_and_its_state() {
         assert_eq!(size_of::<Conn<()>>(), 24);
-        assert_eq!(
-            size_of::<Option<Conn<()>>>(),
-            24,
-            "the slab finds its tag in the descriptor"
-        );
+        assert_eq!(size_of::<Option<Conn<()>>>(), 24, "the slab finds its tag in the descriptor");
     }
 }

@@ -64,10 +64,7 @@ pub struct SocketOptions {
 impl Default for SocketOptions {
     /// Redis' defaults: no delay, keep-alive after 300 seconds.
     fn default() -> Self {
-        SocketOptions {
-            nodelay: true,
-            keepalive: Some(Duration::from_secs(300)),
-        }
+        SocketOptions { nodelay: true, keepalive: Some(Duration::from_secs(300)) }
     }
 }
 
@@ -82,10 +79,7 @@ impl SocketOptions {
             return;
         };
         let interval = (idle / 3).max(Duration::from_secs(1));
-        let keepalive = TcpKeepalive::new()
-            .with_time(idle)
-            .with_interval(interval)
-            .with_retries(3);
+        let keepalive = TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(3);
         let _ = socket.set_tcp_keepalive(&keepalive);
     }
 }
@@ -104,11 +98,7 @@ impl Listener {
     /// # Errors
     /// When the address cannot be bound.
     pub fn tcp(address: SocketAddr, backlog: i32, reuseport: bool) -> io::Result<Listener> {
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::STREAM.nonblocking(),
-            None,
-        )?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }
@@ -118,10 +108,7 @@ impl Listener {
         }
         socket.bind(&address.into())?;
         socket.listen(backlog)?;
-        Ok(Listener {
-            socket: socket.into(),
-            is_tcp: true,
-        })
+        Ok(Listener { socket: socket.into(), is_tcp: true })
     }
 
     /// Listens on a Unix socket, in place of a file that is in the way; `mode` are the permissions of its file
@@ -140,10 +127,7 @@ impl Listener {
         if let Some(mode) = mode {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
         }
-        Ok(Listener {
-            socket: socket.into(),
-            is_tcp: false,
-        })
+        Ok(Listener { socket: socket.into(), is_tcp: false })
     }
 
     /// The address it listens on.

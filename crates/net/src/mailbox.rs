@@ -27,14 +27,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn new(waker: Waker) -> Self {
         let sleeping = CachePadded::new(AtomicBool::new(false));
         let stop = AtomicBool::new(false);
-        Mailbox {
-            shared: Arc::new(Shared {
-                queue: SegQueue::new(),
-                sleeping,
-                stop,
-                waker,
-            }),
-        }
+        Mailbox { shared: Arc::new(Shared { queue: SegQueue::new(), sleeping, stop, waker }) }
     }
 
     /// Sends a message. It is never lost while the loop runs; after the loop has ended nobody will read it.
@@ -48,9 +41,7 @@ impl<M> Mailbox<M> {
         // Pairs with the fence in `prepare_sleep`.
         fence(Ordering::SeqCst);
         // Of several senders, the one that takes the flag down makes the system call.
-        if self.shared.sleeping.load(Ordering::Relaxed)
-            && self.shared.sleeping.swap(false, Ordering::AcqRel)
-        {
+        if self.shared.sleeping.load(Ordering::Relaxed) && self.shared.sleeping.swap(false, Ordering::AcqRel) {
             // This fails only when the descriptor is gone, and with it the loop.
             let _ = self.shared.waker.wake();
         }
@@ -101,16 +92,12 @@ impl<M> Mailbox<M> {
 
 impl<M> Clone for Mailbox<M> {
     fn clone(&self) -> Self {
-        Mailbox {
-            shared: Arc::clone(&self.shared),
-        }
+        Mailbox { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl<M> std::fmt::Debug for Mailbox<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mailbox")
-            .field("waiting", &self.len())
-            .finish()
+        f.debug_struct("Mailbox").field("waiting", &self.len()).finish()
     }
 }

@@ -17,12 +17,7 @@ pub trait Service: Sized {
     ///
     /// # Errors
     /// When the client is refused.
-    fn accepted(
-        &mut self,
-        cx: &mut Context<Self::Message>,
-        id: ConnId,
-        peer: &Peer,
-    ) -> Result<Self::State, Vec<u8>>;
+    fn accepted(&mut self, cx: &mut Context<Self::Message>, id: ConnId, peer: &Peer) -> Result<Self::State, Vec<u8>>;
 
     /// A connection made by [`Conns::connect`] stands, or could not be made; then [`Service::closed`] follows.
     fn connected(
@@ -47,29 +42,14 @@ pub trait Service: Sized {
     ) -> Flow;
 
     /// The connection is gone.
-    fn closed(
-        &mut self,
-        cx: &mut Context<Self::Message>,
-        id: ConnId,
-        state: Self::State,
-        why: CloseReason,
-    );
+    fn closed(&mut self, cx: &mut Context<Self::Message>, id: ConnId, state: Self::State, why: CloseReason);
 
     /// A message came through a [`crate::Mailbox`].
-    fn message(
-        &mut self,
-        cx: &mut Context<Self::Message>,
-        conns: &mut Conns<Self>,
-        message: Self::Message,
-    );
+    fn message(&mut self, cx: &mut Context<Self::Message>, conns: &mut Conns<Self>, message: Self::Message);
 
     /// Called once per turn, after events and messages and before the loop sleeps; gives the longest time until it
     /// wants to be called again, or `None` for no limit.
-    fn turn(
-        &mut self,
-        cx: &mut Context<Self::Message>,
-        conns: &mut Conns<Self>,
-    ) -> Option<Duration>;
+    fn turn(&mut self, cx: &mut Context<Self::Message>, conns: &mut Conns<Self>) -> Option<Duration>;
 
     /// The kernel did not take all output of a connection: `pending_bytes` are kept. `false` closes it at once.
     fn output_pending(
@@ -85,12 +65,7 @@ pub trait Service: Sized {
 
     /// The peer of a *paused* connection will send nothing more. `true` closes it now; otherwise it is closed when it
     /// has been resumed and all its input is used. (A connection that is not paused always ends in the latter way.)
-    fn half_closed(
-        &mut self,
-        cx: &mut Context<Self::Message>,
-        id: ConnId,
-        state: &mut Self::State,
-    ) -> bool {
+    fn half_closed(&mut self, cx: &mut Context<Self::Message>, id: ConnId, state: &mut Self::State) -> bool {
         let _ = (cx, id, state);
         true
     }

@@ -17,10 +17,7 @@ pub struct Timers<K> {
 impl<K: Copy + Ord + Hash> Timers<K> {
     /// No timers.
     pub fn new() -> Self {
-        Timers {
-            queue: BTreeSet::new(),
-            deadlines: HashMap::new(),
-        }
+        Timers { queue: BTreeSet::new(), deadlines: HashMap::new() }
     }
 
     /// Sets the deadline of `key`, in place of an earlier one.
@@ -57,9 +54,7 @@ impl<K: Copy + Ord + Hash> Timers<K> {
     /// Time until the next deadline, zero when it has passed; `None` without timers. This is what
     /// [`crate::Service::turn`] returns.
     pub fn next_in(&self, now: Instant) -> Option<Duration> {
-        self.queue
-            .first()
-            .map(|(deadline, _)| deadline.saturating_duration_since(now))
+        self.queue.first().map(|(deadline, _)| deadline.saturating_duration_since(now))
     }
 
     /// Number of timers.

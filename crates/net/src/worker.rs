@@ -74,9 +74,7 @@ impl<M> LoopHandle<M> {
 
 impl<M> Clone for LoopHandle<M> {
     fn clone(&self) -> Self {
-        LoopHandle {
-            mailbox: self.mailbox.clone(),
-        }
+        LoopHandle { mailbox: self.mailbox.clone() }
     }
 }
 
@@ -104,9 +102,7 @@ impl<S: Service> Builder<S> {
 
     /// A handle to stop the loop with.
     pub fn handle(&self) -> LoopHandle<S::Message> {
-        LoopHandle {
-            mailbox: self.mailbox.clone(),
-        }
+        LoopHandle { mailbox: self.mailbox.clone() }
     }
 
     /// Adds a listener.
@@ -186,9 +182,7 @@ impl<S: Service> Worker<S> {
             self.mailbox.awake();
             self.cx.refresh();
             self.cx.stats.turns += 1;
-            let Conns {
-                round, next_round, ..
-            } = &mut self.conns;
+            let Conns { round, next_round, .. } = &mut self.conns;
             round.append(next_round);
             for event in &events {
                 self.event(event);
@@ -256,14 +250,7 @@ impl<S: Service> Worker<S> {
     /// kernel takes the whole reply. The first step that goes otherwise is left to the general functions.
     #[inline]
     fn serve_idle(&mut self, id: ConnId) {
-        let Worker {
-            service,
-            cx,
-            conns,
-            read_buffer,
-            out,
-            ..
-        } = self;
+        let Worker { service, cx, conns, read_buffer, out, .. } = self;
         let Some(conn) = conns.get_mut(id) else {
             return;
         };
@@ -285,9 +272,7 @@ impl<S: Service> Worker<S> {
         let flow = service.data(cx, id, &mut conn.state, input, out);
         let left = len.saturating_sub(flow.consumed);
         if left > 0 {
-            conn.held_mut()
-                .input
-                .extend_from_slice(&input[len - left..]);
+            conn.held_mut().input.extend_from_slice(&input[len - left..]);
         }
         if left > 0 || flow.then != Then::Continue || out.len() > output::WRITE_BYTES {
             return self.after_data(id, flow, left, Round::This);
@@ -376,11 +361,7 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return;
         };
-        if conn
-            .held
-            .as_ref()
-            .is_some_and(|held| !held.input.is_empty())
-        {
+        if conn.held.as_ref().is_some_and(|held| !held.input.is_empty()) {
             return self.read_behind_partial(id);
         }
         let got = rustix::net::recv(&conn.socket, &mut self.read_buffer[..], RecvFlags::empty());
@@ -416,8 +397,7 @@ impl<S: Service> Worker<S> {
         };
         let held = conn.held_mut();
         if kept + len < need {
-            held.input
-                .extend_from_slice(&self.read_buffer[kept..kept + len]);
+            held.input.extend_from_slice(&self.read_buffer[kept..kept + len]);
             return self.conns.queue_if_ready(id, Round::This);
         }
         held.input.clear();
@@ -513,14 +493,7 @@ impl<S: Service> Worker<S> {
     /// Gives the service the first `len` bytes of the loop's buffer.
     #[inline]
     fn serve_buffer(&mut self, id: ConnId, len: usize) {
-        let Worker {
-            service,
-            cx,
-            conns,
-            read_buffer,
-            out,
-            ..
-        } = self;
+        let Worker { service, cx, conns, read_buffer, out, .. } = self;
         let Some(conn) = conns.get_mut(id) else {
             return;
         };
@@ -537,13 +510,7 @@ impl<S: Service> Worker<S> {
 
     /// Gives the service the input that the connection has kept.
     fn serve_held(&mut self, id: ConnId, round: Round) {
-        let Worker {
-            service,
-            cx,
-            conns,
-            out,
-            ..
-        } = self;
+        let Worker { service, cx, conns, out, .. } = self;
         let Some(conn) = conns.get_mut(id) else {
             return;
         };
@@ -603,9 +570,7 @@ impl<S: Service> Worker<S> {
             held.need = 0;
         }
         conn.release_if_drained();
-        if conn.has(flag::READ_CLOSED)
-            && self.service.half_closed(&mut self.cx, id, &mut conn.state)
-        {
+        if conn.has(flag::READ_CLOSED) && self.service.half_closed(&mut self.cx, id, &mut conn.state) {
             self.peer_closed(id);
         }
     }

@@ -51,6 +51,7 @@ fn layout(len: usize) -> Layout {
 
 impl<H: Header> Block<H> {
     /// A block that holds a copy of `content`. Panics if its header tells another length: a bug of the caller.
+    #[allow(clippy::indexing_slicing, reason = "the length was just compared")]
     pub(crate) fn new(content: &[u8]) -> Self {
         assert!(content.len() >= H::SIZE, "a packed block without its header");
         assert_eq!(H::total_len(&content[..H::SIZE]), content.len(), "a packed block's header lies");
@@ -92,8 +93,10 @@ impl<H: Header> Block<H> {
             self.reallocate(old_len, new_len);
         }
         let start = self.start.as_ptr();
-        // SAFETY: both ranges end at or before max(old_len, new_len), which the block holds now.
-        unsafe { ptr::copy(start.add(tail), start.add(at + added), old_len - tail) };
+        if added != removed {
+            // SAFETY: both ranges end at or before max(old_len, new_len), which the block holds now.
+            unsafe { ptr::copy(start.add(tail), start.add(at + added), old_len - tail) };
+        }
         let mut to = at;
         for piece in pieces {
             // SAFETY: the gap at..at+added lies inside the block; a borrowed piece cannot alias memory that self

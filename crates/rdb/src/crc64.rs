@@ -40,7 +40,8 @@ mod tests {
     fn checksums_are_those_of_redis() {
         assert_eq!(crc64(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
         assert_eq!(crc64(b""), 0);
-        let bytes: Vec<u8> = (0..3000_u32).map(|index| (index * 31).to_le_bytes()[0] ^ (index >> 8).to_le_bytes()[0]).collect();
+        let bytes: Vec<u8> =
+            (0..3000_u32).map(|index| (index * 31).to_le_bytes()[0] ^ (index >> 8).to_le_bytes()[0]).collect();
         for len in (0..300).chain([511, 1024, 2999]) {
             assert_eq!(crc64(&bytes[..len]), plain(0, &bytes[..len]), "{len}");
             let (head, tail) = bytes[..len].split_at(len / 3);

@@ -158,6 +158,7 @@ impl Intset {
     }
 
     #[inline]
+    #[allow(clippy::indexing_slicing, reason = "a block has its header")]
     fn parts(&self) -> (usize, usize, &[u8]) {
         let bytes = self.as_bytes();
         let (width, len) = fields(bytes);
@@ -216,6 +217,7 @@ impl Intset {
     }
 
     /// Inserts `value`; gives whether it was new. Widens the encoding if it must.
+    #[allow(clippy::indexing_slicing, reason = "a width is at most eight")]
     pub fn insert(&mut self, value: i64) -> bool {
         let index = match self.search(value) {
             Ok(_) => return false,
@@ -242,6 +244,7 @@ impl Intset {
         true
     }
 
+    #[allow(clippy::indexing_slicing, reason = "a width is at most eight")]
     fn widen(&mut self, width: usize) {
         let mut wide = Vec::with_capacity(HEADER_BYTES + self.len() * width);
         wide.extend_from_slice(&header(width, self.len()));

@@ -9,6 +9,9 @@
 //!
 //! Invariants: a [`listpack::Listpack`] or [`intset::Intset`] always holds a well-formed blob, because it is built by
 //! this crate or validated when it comes from outside; its heap block is [`size_class::round_up`] of its length.
+// Bytes here come from clients, files and peers: no index may panic, and where one cannot, its reason stands there.
+#![warn(clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::indexing_slicing))]
 
 mod block;
 pub mod codec;

@@ -29,6 +29,7 @@ use resp::num;
 
 use crate::block::{Block, Header};
 
+mod batch;
 mod decode;
 mod elem;
 mod iter;
@@ -36,6 +37,7 @@ mod random;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Batch;
 pub use elem::Elem;
 pub use iter::{Iter, Pairs, Positions};
 
@@ -102,6 +104,7 @@ impl fmt::Display for InvalidListpack {
 impl std::error::Error for InvalidListpack {}
 
 /// Checks a whole blob, entry by entry: O(bytes). Gives the number of entries.
+#[allow(clippy::indexing_slicing, reason = "a size is at most five")]
 pub fn validate(bytes: &[u8]) -> Result<usize, InvalidListpack> {
     if bytes.len() <= HEADER_BYTES
         || ListpackHeader::total_len(bytes) != bytes.len()
@@ -245,11 +248,7 @@ impl Listpack {
             if index < 0 || index >= count {
                 return None;
             }
-            if index > count / 2 {
-                (count.abs_diff(index + 1), false)
-            } else {
-                (index.unsigned_abs(), true)
-            }
+            if index > count / 2 { (count.abs_diff(index + 1), false) } else { (index.unsigned_abs(), true) }
         };
         let mut pos = if forward { self.first()? } else { self.last()? };
         while steps > 0 {
@@ -390,6 +389,7 @@ impl Listpack {
     }
 
     /// Appends all entries of `other`: a copy of its bytes.
+    #[allow(clippy::indexing_slicing, reason = "a block has its header and its end mark")]
     pub fn append_all(&mut self, other: &Listpack) {
         let bytes = other.as_bytes();
         let entries = &bytes[HEADER_BYTES..bytes.len() - 1];
@@ -400,6 +400,7 @@ impl Listpack {
     }
 
     /// Cuts the listpack at `pos`: it keeps what is before, and gives what starts there.
+    #[allow(clippy::indexing_slicing, reason = "the place of an entry, before the end mark")]
     pub fn split_off(&mut self, pos: Pos) -> Listpack {
         let at = pos.offset();
         let bytes = self.as_bytes();
@@ -460,6 +461,7 @@ impl Listpack {
     }
 
     /// Puts one encoded value in place of `removed` bytes holding `entries` entries at byte offset `at`.
+    #[allow(clippy::indexing_slicing, reason = "a size is at most five")]
     fn replace_range(&mut self, at: usize, removed: usize, entries: u16, value: &Encoded<'_>) -> Pos {
         let bytes = self.as_bytes();
         debug_assert!(at >= HEADER_BYTES && at + removed < bytes.len(), "a position of another listpack");

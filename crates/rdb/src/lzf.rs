@@ -106,7 +106,8 @@ fn compress_within(input: &[u8], out: &mut Vec<u8>, end: usize) -> bool {
         let key = u32::from_le_bytes([a, b, c, 0]).wrapping_mul(0x9e37_79b1) >> (32 - table_bits);
         let Some(entry) = table.get_mut(key as usize) else { break };
         let earlier = std::mem::replace(entry, u32::try_from(at + 1).unwrap_or(0)) as usize;
-        let found = earlier > 0 && at + 1 - earlier <= DISTANCE_MAX && input.get(earlier - 1..earlier + 2) == Some(next);
+        let found =
+            earlier > 0 && at + 1 - earlier <= DISTANCE_MAX && input.get(earlier - 1..earlier + 2) == Some(next);
         if !found {
             at += 1;
             continue;

@@ -34,9 +34,8 @@ mod tests {
                 classes.push(class);
             }
         }
-        let expected = [
-            16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280,
-        ];
+        let expected =
+            [16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280];
         assert_eq!(classes, expected);
         assert_eq!(round_up(4097), 5120);
         assert_eq!(round_up(usize::MAX), usize::MAX);

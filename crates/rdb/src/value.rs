@@ -12,13 +12,16 @@
 //! | 11, 20, 2 | set: intset; listpack; count and members |
 //! | 17, 5 | sorted set: listpack of members and scores, ascending; count, then member and double, descending |
 //! | 16, 4 | hash: listpack of fields and values; count, then field and value |
+//! | 21 | stream: blocks of entries, counters, consumer groups (see [`StreamReader`]) |
 
 mod decode;
 mod packed;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use decode::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, Scrutiny, decode};
+pub use stream::{RawStreamId, StreamForm, StreamReader};
 
 use crate::codec::{DecodeError, Writer};
 use crate::intset::Intset;

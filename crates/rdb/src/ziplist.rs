@@ -210,8 +210,17 @@ mod tests {
             vec![0x00],
         ];
         let values = [
-            "hello", std::str::from_utf8(&long).unwrap(), std::str::from_utf8(&long).unwrap(), "-2", "65536",
-            "-9223372036854775808", "-8388608", "-128", "0", "12", "",
+            "hello",
+            std::str::from_utf8(&long).unwrap(),
+            std::str::from_utf8(&long).unwrap(),
+            "-2",
+            "65536",
+            "-9223372036854775808",
+            "-8388608",
+            "-128",
+            "0",
+            "12",
+            "",
         ];
         (entries, values.iter().map(|value| value.as_bytes().to_vec()).collect())
     }

@@ -50,7 +50,8 @@ fn payload(value_type: ValueType, compress: bool, write: &dyn Fn(&mut Writer<'_>
 }
 
 fn call(redis: &mut Redis, words: &[&str], texts: &[Bytes]) {
-    let arguments: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).chain(texts.iter().map(Vec::as_slice)).collect();
+    let arguments: Vec<&[u8]> =
+        words.iter().map(|word| word.as_bytes()).chain(texts.iter().map(Vec::as_slice)).collect();
     let reply = redis.call(&arguments);
     assert!(!matches!(reply, Reply::Error(_)), "{words:?}: {reply:?}");
 }
@@ -85,7 +86,8 @@ fn contents(payload: &[u8]) -> Vec<Bytes> {
             elements(&listpack)
         }
         Decoded::ZsetMembers(members) => {
-            let mut pairs: Vec<_> = members.map(|pair| pair.map(|(member, score)| (score, member.into_vec())).unwrap()).collect();
+            let mut pairs: Vec<_> =
+                members.map(|pair| pair.map(|(member, score)| (score, member.into_vec())).unwrap()).collect();
             pairs.reverse();
             pairs.into_iter().flat_map(|(score, member)| [member, score.to_string().into_bytes()]).collect()
         }
@@ -100,7 +102,11 @@ fn our_listpacks_come_back_with_equal_bytes() {
     let Some(mut redis) = Redis::start("listpack") else { return };
     let mut random = random_source();
     call(&mut redis, &["CONFIG", "SET", "rdbcompression", "no", "sanitize-dump-payload", "yes"], &[]);
-    call(&mut redis, &["CONFIG", "SET", "hash-max-listpack-entries", "100000", "hash-max-listpack-value", "100000"], &[]);
+    call(
+        &mut redis,
+        &["CONFIG", "SET", "hash-max-listpack-entries", "100000", "hash-max-listpack-value", "100000"],
+        &[],
+    );
     for _ in 0..300 {
         let longest = random.choice([20, 70, 5000, 17_000]).unwrap();
         let count = random.usize(1..40);

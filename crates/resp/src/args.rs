@@ -76,21 +76,14 @@ impl<'a> Args<'a> {
     /// The arguments in order.
     #[inline]
     pub fn iter(&self) -> ArgsIter<'a> {
-        ArgsIter {
-            args: *self,
-            front: 0,
-            back: self.len(),
-        }
+        ArgsIter { args: *self, front: 0, back: self.len() }
     }
 
     /// The arguments from index `from` on; empty when there are fewer.
     pub fn slice(&self, from: usize) -> Args<'a> {
         let from = from.min(self.len());
         Args(match self.0 {
-            Source::Ranges { base, ranges } => Source::Ranges {
-                base,
-                ranges: ranges.get(from..).unwrap_or(&[]),
-            },
+            Source::Ranges { base, ranges } => Source::Ranges { base, ranges: ranges.get(from..).unwrap_or(&[]) },
             Source::Slices(slices) => Source::Slices(slices.get(from..).unwrap_or(&[])),
         })
     }
@@ -102,10 +95,8 @@ impl<'a> Args<'a> {
 
     /// A copy that owns its bytes, for a request that outlives its buffer (MULTI, a parked command).
     pub fn to_owned_args(&self) -> OwnedArgs {
-        let mut owned = OwnedArgs {
-            bytes: Vec::with_capacity(self.count_bytes()),
-            ranges: Vec::with_capacity(self.len()),
-        };
+        let mut owned =
+            OwnedArgs { bytes: Vec::with_capacity(self.count_bytes()), ranges: Vec::with_capacity(self.len()) };
         for argument in self.iter() {
             owned.push(argument);
         }
@@ -143,12 +134,7 @@ impl<'a> IntoIterator for &Args<'a> {
 
 impl std::fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(
-                self.iter()
-                    .map(|argument| argument.escape_ascii().to_string()),
-            )
-            .finish()
+        f.debug_list().entries(self.iter().map(|argument| argument.escape_ascii().to_string())).finish()
     }
 }
 
@@ -206,10 +192,7 @@ impl OwnedArgs {
 
     /// Appends a copy of `argument`.
     pub fn push(&mut self, argument: &[u8]) {
-        self.ranges.push(Range {
-            start: self.bytes.len(),
-            len: argument.len(),
-        });
+        self.ranges.push(Range { start: self.bytes.len(), len: argument.len() });
         self.bytes.extend_from_slice(argument);
     }
 

@@ -11,6 +11,9 @@
 //!   the number texts.
 //!
 //! Invariants: no input makes a parser panic, and no allocation is sized by a count that a peer only declared.
+// Bytes here come from clients, files and peers: no index may panic, and where one cannot, its reason stands there.
+#![warn(clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::indexing_slicing))]
 #![forbid(unsafe_code)]
 
 mod args;

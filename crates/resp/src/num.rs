@@ -16,7 +16,9 @@ mod long_double;
 mod tests;
 
 pub use float_parse::{ScoreBound, parse_f64, parse_score_bound};
-pub use float_write::{DOUBLE_TEXT_MAX, format_double, format_double_17g, write_double, write_double_17g, write_double_grisu};
+pub use float_write::{
+    DOUBLE_TEXT_MAX, format_double, format_double_17g, write_double, write_double_17g, write_double_grisu,
+};
 pub use long_double::LongDouble;
 
 /// Bytes of the longest 64-bit integer text, `-9223372036854775808`.
@@ -49,11 +51,7 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
         }
         magnitude = magnitude * 10 + u64::from(digit);
     }
-    if negative {
-        0_i64.checked_sub_unsigned(magnitude)
-    } else {
-        i64::try_from(magnitude).ok()
-    }
+    if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
 /// An unsigned 64-bit integer as Redis reads stream ids.

@@ -11,11 +11,7 @@ pub fn split_args(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut bytes = Vec::new();
     let mut ranges = Vec::new();
     split_into(line, &mut bytes, &mut ranges)?;
-    let argument = |range: &Range| {
-        bytes
-            .get(range.start..range.start + range.len)
-            .map(<[u8]>::to_vec)
-    };
+    let argument = |range: &Range| bytes.get(range.start..range.start + range.len).map(<[u8]>::to_vec);
     ranges.iter().map(argument).collect()
 }
 
@@ -49,10 +45,7 @@ pub(crate) fn split_into(line: &[u8], bytes: &mut Vec<u8>, ranges: &mut Vec<Rang
                 }
             }
         }
-        ranges.push(Range {
-            start,
-            len: bytes.len() - start,
-        });
+        ranges.push(Range { start, len: bytes.len() - start });
     }
 }
 
@@ -113,6 +106,7 @@ pub fn quote_repr(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// [`quote_repr`], appended to `out`.
+#[allow(clippy::indexing_slicing, reason = "half a byte is below sixteen")]
 pub fn write_repr(out: &mut Vec<u8>, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
@@ -125,12 +119,7 @@ pub fn write_repr(out: &mut Vec<u8>, bytes: &[u8]) {
             0x07 => out.extend_from_slice(b"\\a"),
             0x08 => out.extend_from_slice(b"\\b"),
             b' '..=b'~' => out.push(byte),
-            _ => out.extend_from_slice(&[
-                b'\\',
-                b'x',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 15)],
-            ]),
+            _ => out.extend_from_slice(&[b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
         }
     }
     out.push(b'"');
@@ -159,12 +148,7 @@ mod tests {
 
     fn split(line: &str) -> Option<Vec<String>> {
         let owned = split_args(line.as_bytes())?;
-        Some(
-            owned
-                .into_iter()
-                .map(|a| a.escape_ascii().to_string())
-                .collect(),
-        )
+        Some(owned.into_iter().map(|a| a.escape_ascii().to_string()).collect())
     }
 
     #[test]
@@ -175,10 +159,7 @@ mod tests {
             ("set a b", Some(&["set", "a", "b"])),
             ("  set\ta  b\r", Some(&["set", "a", "b"])),
             (r#"set "a b" 'c d'"#, Some(&["set", "a b", "c d"])),
-            (
-                r#""\x00\xfF\xzz\n\r\t\b\a\q""#,
-                Some(&[r"\x00\xffxzz\n\r\t\x08\x07q"]),
-            ),
+            (r#""\x00\xfF\xzz\n\r\t\b\a\q""#, Some(&[r"\x00\xffxzz\n\r\t\x08\x07q"])),
             (r#"'\'\n'"#, Some(&[r"\'\\n"])),
             (r#""" ''"#, Some(&["", ""])),
             (r#"foo"bar""#, Some(&["foobar"])),
@@ -198,10 +179,7 @@ mod tests {
 
     #[test]
     fn repr_table() {
-        assert_eq!(
-            quote_repr(b"a\"\\\n\r\t\x07\x08\x00\xff ~\x7f"),
-            br#""a\"\\\n\r\t\a\b\x00\xff ~\x7f""#
-        );
+        assert_eq!(quote_repr(b"a\"\\\n\r\t\x07\x08\x00\xff ~\x7f"), br#""a\"\\\n\r\t\a\b\x00\xff ~\x7f""#);
     }
 
     proptest! {

@@ -156,13 +156,7 @@ impl Reply {
         }
         self.buf.reserve(text.len() + 8);
         self.buf.extend_from_slice(mark);
-        self.buf.extend(text.iter().map(|&byte| {
-            if matches!(byte, b'\r' | b'\n') {
-                b' '
-            } else {
-                byte
-            }
-        }));
+        self.buf.extend(text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
         self.buf.extend_from_slice(b"\r\n");
     }
 
@@ -178,8 +172,7 @@ impl Reply {
     #[cold]
     fn int_line(&mut self, value: i64) {
         self.buf.push(b':');
-        self.buf
-            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.buf.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         self.buf.extend_from_slice(b"\r\n");
     }
 
@@ -220,21 +213,13 @@ impl Reply {
     /// The absent value: `$-1` or `_`.
     #[inline]
     pub fn null(&mut self) {
-        let bytes: &[u8] = if self.is_resp3() {
-            b"_\r\n"
-        } else {
-            b"$-1\r\n"
-        };
+        let bytes: &[u8] = if self.is_resp3() { b"_\r\n" } else { b"$-1\r\n" };
         self.buf.extend_from_slice(bytes);
     }
 
     /// The absent array: `*-1` or `_`.
     pub fn null_array(&mut self) {
-        let bytes: &[u8] = if self.is_resp3() {
-            b"_\r\n"
-        } else {
-            b"*-1\r\n"
-        };
+        let bytes: &[u8] = if self.is_resp3() { b"_\r\n" } else { b"*-1\r\n" };
         self.buf.extend_from_slice(bytes);
     }
 
@@ -376,10 +361,7 @@ impl Reply {
 
     /// Replaces the `room` bytes at `at` by a header.
     fn insert_header(&mut self, at: usize, room: usize, mark: u8, count: usize) {
-        debug_assert!(
-            at + room <= self.buf.len(),
-            "the reply was cut below a deferred header"
-        );
+        debug_assert!(at + room <= self.buf.len(), "the reply was cut below a deferred header");
         let mut text = [mark; 24];
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(count).as_bytes();
@@ -402,11 +384,7 @@ impl Reply {
     }
 
     fn map_header(&self, len: usize) -> (u8, usize) {
-        if self.is_resp3() {
-            (b'%', len)
-        } else {
-            (b'*', len * 2)
-        }
+        if self.is_resp3() { (b'%', len) } else { (b'*', len * 2) }
     }
 
     fn mark(&self, resp3: u8) -> u8 {
@@ -427,6 +405,7 @@ pub(crate) fn header(buf: &mut Vec<u8>, mark: u8, number: usize) {
 }
 
 #[inline(never)]
+#[allow(clippy::indexing_slicing, reason = "at most twenty digits, a mark and the line's end fit the buffer")]
 fn long_header(buf: &mut Vec<u8>, mark: u8, mut number: usize) {
     // The mark and at most twenty digits, from the back, so that the buffer is visited once.
     let mut text = [0; 23];
@@ -446,10 +425,7 @@ fn long_header(buf: &mut Vec<u8>, mark: u8, mut number: usize) {
 }
 
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "called with one decimal digit"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "called with one decimal digit")]
 fn digit(number: usize) -> u8 {
     b'0' + number as u8
 }

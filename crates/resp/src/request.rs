@@ -53,20 +53,12 @@ impl Limits {
     /// Redis 7.2's limits for a client that has authenticated; `max_bulk` is `proto-max-bulk-len`.
     pub const fn new(max_bulk: usize) -> Self {
         // Redis: the count of arguments must fit an int.
-        Limits {
-            max_multibulk: i32::MAX as usize,
-            max_bulk,
-            max_inline: 64 * 1024,
-            authenticated: true,
-        }
+        Limits { max_multibulk: i32::MAX as usize, max_bulk, max_inline: 64 * 1024, authenticated: true }
     }
 
     /// The limits for a client that still has to authenticate.
     pub const fn unauthenticated(max_bulk: usize) -> Self {
-        Limits {
-            authenticated: false,
-            ..Limits::new(max_bulk)
-        }
+        Limits { authenticated: false, ..Limits::new(max_bulk) }
     }
 
     fn check_multibulk(&self, count: usize) -> Result<(), ProtocolError> {
@@ -148,10 +140,7 @@ impl Request {
     /// The arguments; `buf` is the buffer that [`parse_request`] was given.
     #[inline]
     pub fn args<'a>(&'a self, buf: &'a [u8]) -> Args<'a> {
-        Args::from_ranges(
-            if self.is_inline { &self.inline } else { buf },
-            &self.ranges,
-        )
+        Args::from_ranges(if self.is_inline { &self.inline } else { buf }, &self.ranges)
     }
 
     /// Bytes of the buffer that the request took, counted from its start; empty lines in front of it are included.
@@ -194,11 +183,7 @@ pub struct ParseState {
 impl ParseState {
     /// The state between two requests.
     pub const fn new() -> Self {
-        ParseState {
-            pos: 0,
-            remaining: 0,
-            searched: 0,
-        }
+        ParseState { pos: 0, remaining: 0, searched: 0 }
     }
 
     /// Whether an incomplete request has been seen.
@@ -219,12 +204,7 @@ enum Stop {
 /// Call it again with the rest of the buffer after [`Parse::Request`], and with the same buffer plus new bytes (and the
 /// same `state`) after [`Parse::Incomplete`].
 #[inline]
-pub fn parse_request(
-    buf: &[u8],
-    state: &mut ParseState,
-    limits: &Limits,
-    out: &mut Request,
-) -> Parse {
+pub fn parse_request(buf: &[u8], state: &mut ParseState, limits: &Limits, out: &mut Request) -> Parse {
     out.clear();
     if state.is_partial() {
         return resume(buf, state, limits, out);
@@ -266,13 +246,7 @@ fn short_multibulk(buf: &[u8], ranges: &mut Vec<Range>) -> Option<usize> {
 }
 
 /// Parses at `base`, with only empty requests in front of it.
-fn parse_from(
-    buf: &[u8],
-    mut base: usize,
-    state: &mut ParseState,
-    limits: &Limits,
-    out: &mut Request,
-) -> Parse {
+fn parse_from(buf: &[u8], mut base: usize, state: &mut ParseState, limits: &Limits, out: &mut Request) -> Parse {
     loop {
         let found = match buf.get(base) {
             None => Err(Stop::Incomplete { need: base + 1 }),
@@ -330,14 +304,8 @@ fn multibulk(
     let rest = buf.get(base..).unwrap_or(&[]);
     let (count, end) = match *rest {
         [_, digit @ b'1'..=b'9', b'\r', _, ..] => (i64::from(digit - b'0'), base + 4),
-        _ => length_line(
-            buf,
-            base,
-            state,
-            limits,
-            ProtocolError::TooBigMultibulkCount,
-        )?
-        .ok_or(Stop::Error(ProtocolError::InvalidMultibulkLength))?,
+        _ => length_line(buf, base, state, limits, ProtocolError::TooBigMultibulkCount)?
+            .ok_or(Stop::Error(ProtocolError::InvalidMultibulkLength))?,
     };
     let Ok(count) = usize::try_from(count) else {
         return Ok(end);
@@ -345,13 +313,8 @@ fn multibulk(
     if count > UNAUTHENTICATED_MULTIBULK || count > limits.max_multibulk {
         limits.check_multibulk(count).map_err(Stop::Error)?;
     }
-    let remaining =
-        u32::try_from(count).map_err(|_| Stop::Error(ProtocolError::InvalidMultibulkLength))?;
-    *state = ParseState {
-        pos: end,
-        remaining,
-        searched: 0,
-    };
+    let remaining = u32::try_from(count).map_err(|_| Stop::Error(ProtocolError::InvalidMultibulkLength))?;
+    *state = ParseState { pos: end, remaining, searched: 0 };
     // An empty inline line may have gone before.
     out.is_inline = false;
     let ranges = &mut out.ranges;
@@ -360,12 +323,7 @@ fn multibulk(
 
 /// Passes the bulks that `state` still expects, giving each to `visit`; gives the end of the last.
 #[inline]
-fn bulks(
-    buf: &[u8],
-    state: &mut ParseState,
-    limits: &Limits,
-    visit: &mut impl FnMut(Range),
-) -> Result<usize, Stop> {
+fn bulks(buf: &[u8], state: &mut ParseState, limits: &Limits, visit: &mut impl FnMut(Range)) -> Result<usize, Stop> {
     let mut pos = state.pos;
     let mut remaining = state.remaining;
     let mut rest = buf.get(pos..).unwrap_or(&[]);
@@ -374,11 +332,7 @@ fn bulks(
             Some(found) => found,
             None => {
                 if state.pos != pos {
-                    *state = ParseState {
-                        pos,
-                        remaining,
-                        searched: 0,
-                    };
+                    *state = ParseState { pos, remaining, searched: 0 };
                 }
                 bulk_header(buf, pos, state, limits)?
             }
@@ -388,17 +342,10 @@ fn bulks(
         }
         let size = header + len + 2;
         let Some(next) = rest.get(size..) else {
-            *state = ParseState {
-                pos,
-                remaining,
-                searched: 0,
-            };
+            *state = ParseState { pos, remaining, searched: 0 };
             return Err(Stop::Incomplete { need: pos + size });
         };
-        visit(Range {
-            start: pos + header,
-            len,
-        });
+        visit(Range { start: pos + header, len });
         pos += size;
         rest = next;
         remaining -= 1;
@@ -417,11 +364,7 @@ fn short_header(rest: &[u8]) -> Option<(usize, usize)> {
         return Some((4, first as usize));
     }
     let second = (word >> 16 & 0xff).wrapping_sub(u32::from(b'0'));
-    if word & 0xff00_00ff == TWO_DIGITS
-        && first.wrapping_sub(1) < 9
-        && second < 10
-        && rest.len() > 4
-    {
+    if word & 0xff00_00ff == TWO_DIGITS && first.wrapping_sub(1) < 9 && second < 10 && rest.len() > 4 {
         return Some((5, (first * 10 + second) as usize));
     }
     None
@@ -429,20 +372,13 @@ fn short_header(rest: &[u8]) -> Option<(usize, usize)> {
 
 /// The general form of a bulk header: gives the bytes of the header and of the bulk.
 #[cold]
-fn bulk_header(
-    buf: &[u8],
-    pos: usize,
-    state: &mut ParseState,
-    limits: &Limits,
-) -> Result<(usize, usize), Stop> {
+fn bulk_header(buf: &[u8], pos: usize, state: &mut ParseState, limits: &Limits) -> Result<(usize, usize), Stop> {
     let line = length_line(buf, pos, state, limits, ProtocolError::TooBigBulkCount)?;
     // Redis: the `$` is looked at only when the line is complete.
     match buf.get(pos) {
         Some(b'$') => {}
         other => {
-            return Err(Stop::Error(ProtocolError::ExpectedDollar(
-                other.copied().unwrap_or(0),
-            )));
+            return Err(Stop::Error(ProtocolError::ExpectedDollar(other.copied().unwrap_or(0))));
         }
     }
     let invalid = Stop::Error(ProtocolError::InvalidBulkLength);
@@ -477,10 +413,7 @@ fn length_line(
         return Err(Stop::Incomplete { need: end });
     }
     state.searched = 0;
-    Ok(rest
-        .get(1..at)
-        .and_then(parse_length)
-        .map(|number| (number, end)))
+    Ok(rest.get(1..at).and_then(parse_length).map(|number| (number, end)))
 }
 
 /// Finds `mark` in `rest`, which starts at `pos`, going on from where `state` left off.
@@ -502,9 +435,7 @@ fn line_end(
         return Err(Stop::Error(too_big));
     }
     state.searched = u32::try_from(seen).unwrap_or(0);
-    Err(Stop::Incomplete {
-        need: pos + rest.len() + 1,
-    })
+    Err(Stop::Incomplete { need: pos + rest.len() + 1 })
 }
 
 /// A decimal number as Redis accepts it in a length: no sign but `-`, no leading zeros, no spaces.
@@ -525,33 +456,16 @@ pub(crate) fn parse_length(text: &[u8]) -> Option<i64> {
         }
         let digit = i64::from(byte - b'0');
         number = number.checked_mul(10)?;
-        number = if negative {
-            number.checked_sub(digit)?
-        } else {
-            number.checked_add(digit)?
-        };
+        number = if negative { number.checked_sub(digit)? } else { number.checked_add(digit)? };
     }
     Some(number)
 }
 
 /// Parses an inline request at `base` into `out`; gives its end. No arguments when the line is empty.
 #[cold]
-fn inline(
-    buf: &[u8],
-    base: usize,
-    state: &mut ParseState,
-    limits: &Limits,
-    out: &mut Request,
-) -> Result<usize, Stop> {
+fn inline(buf: &[u8], base: usize, state: &mut ParseState, limits: &Limits, out: &mut Request) -> Result<usize, Stop> {
     let rest = buf.get(base..).unwrap_or(&[]);
-    let newline = line_end(
-        rest,
-        b'\n',
-        base,
-        state,
-        limits,
-        ProtocolError::TooBigInline,
-    )?;
+    let newline = line_end(rest, b'\n', base, state, limits, ProtocolError::TooBigInline)?;
     let line = rest.get(..newline).unwrap_or(&[]);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     out.inline.clear();

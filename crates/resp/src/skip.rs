@@ -49,23 +49,11 @@ pub struct Skipped {
 /// # Errors
 /// When the bytes are no RESP2 or RESP3.
 pub fn skip_reply(buf: &[u8], state: &mut SkipState) -> Result<Option<Skipped>, ReplyError> {
-    let SkipState {
-        mut pos,
-        mut remaining,
-        mut searched,
-        mut kind,
-        ..
-    } = *state;
+    let SkipState { mut pos, mut remaining, mut searched, mut kind, .. } = *state;
     remaining = remaining.max(1);
     loop {
         let Some(&mark) = buf.get(pos) else {
-            *state = SkipState {
-                pos,
-                remaining,
-                searched: 0,
-                need: pos + 1,
-                kind,
-            };
+            *state = SkipState { pos, remaining, searched: 0, need: pos + 1, kind };
             return Ok(None);
         };
         let is_top = kind == 0 && remaining == 1;
@@ -82,13 +70,7 @@ pub fn skip_reply(buf: &[u8], state: &mut SkipState) -> Result<Option<Skipped>, 
                 }
             }
             Step::Incomplete { searched, need } => {
-                *state = SkipState {
-                    pos,
-                    remaining,
-                    searched,
-                    need,
-                    kind,
-                };
+                *state = SkipState { pos, remaining, searched, need, kind };
                 return Ok(None);
             }
         }
@@ -98,11 +80,7 @@ pub fn skip_reply(buf: &[u8], state: &mut SkipState) -> Result<Option<Skipped>, 
         remaining -= 1;
         if remaining == 0 {
             *state = SkipState::new();
-            return Ok(Some(Skipped {
-                consumed: pos,
-                is_error: matches!(kind, b'-' | b'!'),
-                kind,
-            }));
+            return Ok(Some(Skipped { consumed: pos, is_error: matches!(kind, b'-' | b'!'), kind }));
         }
     }
 }
@@ -134,37 +112,18 @@ fn step(buf: &[u8], pos: usize, mark: u8, searched: usize) -> Result<Step, Reply
     }
     if !matches!(
         mark,
-        b'+' | b'-'
-            | b':'
-            | b','
-            | b'#'
-            | b'_'
-            | b'('
-            | b'$'
-            | b'='
-            | b'!'
-            | b'*'
-            | b'~'
-            | b'>'
-            | b'%'
-            | b'|'
+        b'+' | b'-' | b':' | b',' | b'#' | b'_' | b'(' | b'$' | b'=' | b'!' | b'*' | b'~' | b'>' | b'%' | b'|'
     ) {
         return Err(ReplyError::Type(mark));
     }
     let from = searched.clamp(1, rest.len());
     let Some(at) = memchr(b'\r', rest.get(from..).unwrap_or(&[])) else {
-        return Ok(Step::Incomplete {
-            searched: rest.len(),
-            need: buf.len() + 1,
-        });
+        return Ok(Step::Incomplete { searched: rest.len(), need: buf.len() + 1 });
     };
     let at = from + at;
     match rest.get(at + 1) {
         None => {
-            return Ok(Step::Incomplete {
-                searched: at,
-                need: buf.len() + 1,
-            });
+            return Ok(Step::Incomplete { searched: at, need: buf.len() + 1 });
         }
         Some(b'\n') => {}
         Some(_) => return Err(ReplyError::Line),
@@ -173,17 +132,10 @@ fn step(buf: &[u8], pos: usize, mark: u8, searched: usize) -> Result<Step, Reply
     if !matches!(mark, b'$' | b'=' | b'!' | b'*' | b'~' | b'>' | b'%' | b'|') {
         return Ok(Step::Passed { end });
     }
-    let length = rest
-        .get(1..at)
-        .and_then(parse_length)
-        .ok_or(ReplyError::Length)?;
+    let length = rest.get(1..at).and_then(parse_length).ok_or(ReplyError::Length)?;
     let Ok(length) = usize::try_from(length) else {
         let is_null = length == -1 && matches!(mark, b'$' | b'*');
-        return if is_null {
-            Ok(Step::Passed { end })
-        } else {
-            Err(ReplyError::Length)
-        };
+        return if is_null { Ok(Step::Passed { end }) } else { Err(ReplyError::Length) };
     };
     match mark {
         b'$' | b'=' | b'!' => bulk(buf, end, length),
@@ -191,29 +143,16 @@ fn step(buf: &[u8], pos: usize, mark: u8, searched: usize) -> Result<Step, Reply
             let children = (length as u64).checked_mul(2).ok_or(ReplyError::Length)?;
             Ok(Step::Opened { end, children })
         }
-        _ => Ok(Step::Opened {
-            end,
-            children: length as u64,
-        }),
+        _ => Ok(Step::Opened { end, children: length as u64 }),
     }
 }
 
 /// Passes the payload of a bulk.
 #[inline]
 fn bulk(buf: &[u8], start: usize, length: usize) -> Result<Step, ReplyError> {
-    let end = start
-        .checked_add(length)
-        .and_then(|end| end.checked_add(2))
-        .ok_or(ReplyError::Length)?;
+    let end = start.checked_add(length).and_then(|end| end.checked_add(2)).ok_or(ReplyError::Length)?;
     if buf.len() < end {
-        return Ok(Step::Incomplete {
-            searched: 0,
-            need: end,
-        });
+        return Ok(Step::Incomplete { searched: 0, need: end });
     }
-    if buf.get(end - 2..end) == Some(b"\r\n") {
-        Ok(Step::Passed { end })
-    } else {
-        Err(ReplyError::Line)
-    }
+    if buf.get(end - 2..end) == Some(b"\r\n") { Ok(Step::Passed { end }) } else { Err(ReplyError::Line) }
 }

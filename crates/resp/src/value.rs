@@ -74,11 +74,7 @@ pub enum ReplyError {
 impl fmt::Display for ReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReplyError::Type(byte) => write!(
-                f,
-                "protocol error: reply type byte '{}' is unknown",
-                byte.escape_ascii()
-            ),
+            ReplyError::Type(byte) => write!(f, "protocol error: reply type byte '{}' is unknown", byte.escape_ascii()),
             ReplyError::Length => f.write_str("protocol error: bad length in reply"),
             ReplyError::Line => f.write_str("protocol error: bad line in reply"),
             ReplyError::Depth => write!(f, "protocol error: reply nested deeper than {MAX_DEPTH}"),
@@ -151,12 +147,8 @@ impl<'a> Reader<'a> {
             };
         };
         match mark {
-            b'$' => Ok(self
-                .payload(length)?
-                .map(|bytes| Value::Bulk(bytes.to_vec()))),
-            b'!' => Ok(self
-                .payload(length)?
-                .map(|bytes| Value::Error(bytes.to_vec()))),
+            b'$' => Ok(self.payload(length)?.map(|bytes| Value::Bulk(bytes.to_vec()))),
+            b'!' => Ok(self.payload(length)?.map(|bytes| Value::Error(bytes.to_vec()))),
             b'=' => self.payload(length)?.map(verbatim).transpose(),
             b'*' => Ok(self.elements(length, depth)?.map(Value::Array)),
             b'~' => Ok(self.elements(length, depth)?.map(Value::Set)),
@@ -167,10 +159,7 @@ impl<'a> Reader<'a> {
                     return Ok(None);
                 };
                 let value = self.value(depth + 1)?;
-                Ok(value.map(|value| Value::Attribute {
-                    attributes,
-                    value: Box::new(value),
-                }))
+                Ok(value.map(|value| Value::Attribute { attributes, value: Box::new(value) }))
             }
         }
     }
@@ -218,11 +207,7 @@ impl<'a> Reader<'a> {
         Ok(Some(elements))
     }
 
-    fn pairs(
-        &mut self,
-        length: usize,
-        depth: usize,
-    ) -> Result<Option<Vec<(Value, Value)>>, ReplyError> {
+    fn pairs(&mut self, length: usize, depth: usize) -> Result<Option<Vec<(Value, Value)>>, ReplyError> {
         let mut pairs = Vec::new();
         for _ in 0..length {
             let Some(key) = self.value(depth + 1)? else {
@@ -239,10 +224,7 @@ impl<'a> Reader<'a> {
 
 /// An integer reply; unlike a length it may have a `+`.
 fn integer(line: &[u8]) -> Result<i64, ReplyError> {
-    std::str::from_utf8(line)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or(ReplyError::Line)
+    std::str::from_utf8(line).ok().and_then(|text| text.parse().ok()).ok_or(ReplyError::Line)
 }
 
 fn text(line: &[u8]) -> Result<String, ReplyError> {
@@ -257,10 +239,7 @@ fn verbatim(bytes: &[u8]) -> Result<Value, ReplyError> {
         return Err(ReplyError::Line);
     };
     let format = String::from_utf8(vec![*first, *second, *third]).map_err(|_| ReplyError::Line)?;
-    Ok(Value::Verbatim {
-        format,
-        text: text.to_vec(),
-    })
+    Ok(Value::Verbatim { format, text: text.to_vec() })
 }
 
 impl Value {

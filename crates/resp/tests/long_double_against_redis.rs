@@ -83,9 +83,10 @@ struct Random(u64);
 
 impl Random {
     fn new() -> Self {
-        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
-        });
+        let seed = std::env::var("SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok())
+            .unwrap_or_else(|| std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs());
         println!("SEED={seed}");
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -112,8 +113,30 @@ impl Random {
 
     fn odd_text(&mut self) -> Vec<u8> {
         const PIECES: [&str; 24] = [
-            "1", "0", "9", ".", "e", "-", "+", "x", "p", "inf", "infinity", "nan", " ", "12345678901234567890", "e400",
-            "e-400", "e5000", "e-5000", "0x", "f", "INF", "\t", "\0", "_",
+            "1",
+            "0",
+            "9",
+            ".",
+            "e",
+            "-",
+            "+",
+            "x",
+            "p",
+            "inf",
+            "infinity",
+            "nan",
+            " ",
+            "12345678901234567890",
+            "e400",
+            "e-400",
+            "e5000",
+            "e-5000",
+            "0x",
+            "f",
+            "INF",
+            "\t",
+            "\0",
+            "_",
         ];
         (0..=self.below(5)).flat_map(|_| PIECES[usize::try_from(self.below(24)).unwrap()].bytes()).collect()
     }

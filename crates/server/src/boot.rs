@@ -1,9 +1,9 @@
 //! From the command line to running workers, and down again.
 
 use crate::config::{self, Config, Invocation, Startup};
-use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
 use crate::log;
 use crate::process::log::Level;
+use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
 use net::{Builder, Listener, SocketOptions};
@@ -39,7 +39,11 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
 fn print(text: &str, to_stdout: bool) {
     use std::io::Write;
     // Nobody is left to tell if the stream is closed.
-    let _ = if to_stdout { std::io::stdout().write_all(text.as_bytes()) } else { std::io::stderr().write_all(text.as_bytes()) };
+    let _ = if to_stdout {
+        std::io::stdout().write_all(text.as_bytes())
+    } else {
+        std::io::stderr().write_all(text.as_bytes())
+    };
 }
 
 fn test_memory(mebibytes: u64) -> i32 {
@@ -76,7 +80,11 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log!(level, "{line}");
     }
     for user in users {
-        log!(Level::Warning, "user {}: access lists follow with the ACL work; this user cannot log in", String::from_utf8_lossy(user.first().map_or(&[][..], |name| name)));
+        log!(
+            Level::Warning,
+            "user {}: access lists follow with the ACL work; this user cannot log in",
+            String::from_utf8_lossy(user.first().map_or(&[][..], |name| name))
+        );
     }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
@@ -101,7 +109,11 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log!(Level::Notice, "Data is kept in memory only: snapshots ('save') follow with the durability work");
     }
     let socket_path = config.unixsocket.clone();
-    let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())].iter().filter(|(_, on)| *on).map(|(kind, _)| *kind).collect();
+    let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())]
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(kind, _)| *kind)
+        .collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
@@ -157,7 +169,11 @@ fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
 
 /// The TCP listeners of each worker and how many they are; none if there is no port. With `is_new_port` a port that
 /// another program holds is noticed. `None`: an address that must be there cannot be opened; the reason is in the log.
-pub(crate) fn open_tcp_listeners(config: &Config, workers: usize, is_new_port: bool) -> Option<(Vec<Vec<Listener>>, usize)> {
+pub(crate) fn open_tcp_listeners(
+    config: &Config,
+    workers: usize,
+    is_new_port: bool,
+) -> Option<(Vec<Vec<Listener>>, usize)> {
     let mut all: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut opened = 0;
     if config.port == 0 {
@@ -252,15 +268,13 @@ fn run_workers(
         let shared = shared.clone();
         #[allow(clippy::cast_possible_truncation)]
         let worker_index = index as u16;
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{index}"))
-            .spawn(move || {
-                if private_tables {
-                    // All loops and listeners stand already, so every table has every mailbox.
-                    crate::process::limits::use_private_table()?;
-                }
-                builder.run(Worker::new(worker_index, shared)).map(drop)
-            })?;
+        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+            if private_tables {
+                // All loops and listeners stand already, so every table has every mailbox.
+                crate::process::limits::use_private_table()?;
+            }
+            builder.run(Worker::new(worker_index, shared)).map(drop)
+        })?;
         threads.push(thread);
     }
     ready();

@@ -107,7 +107,11 @@ impl ClientLines {
     /// The value of a field (`addr`, `laddr`, …) of a line.
     pub fn field(&self, line: &ClientLine, name: &str) -> &[u8] {
         let is_it = |word: &&[u8]| word.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
-        self.text(line).split(|byte| *byte == b' ').find(is_it).and_then(|word| word.get(name.len() + 1..)).unwrap_or_default()
+        self.text(line)
+            .split(|byte| *byte == b' ')
+            .find(is_it)
+            .and_then(|word| word.get(name.len() + 1..))
+            .unwrap_or_default()
     }
 
     /// The line of a client, among lines that are in order.
@@ -187,13 +191,16 @@ impl Worker {
 
     fn ask_worker(&self, worker: usize, gathering: Arc<Gathering>) {
         #[allow(clippy::cast_possible_truncation)]
-        self.shared.post(worker as u16, Message::Call(Box::new(move |worker, conns| worker.begin_portions(conns, gathering))));
+        self.shared
+            .post(worker as u16, Message::Call(Box::new(move |worker, conns| worker.begin_portions(conns, gathering))));
     }
 
     fn begin_portions(&mut self, conns: &mut Conns<Worker>, gathering: Arc<Gathering>) {
         let wanted: Vec<ConnId> = match &gathering.scope {
             Scope::Own => vec![gathering.conn],
-            Scope::Ids(ids) => conns.iter().filter(|(_, session)| ids.contains(&session.id.0)).map(|(conn, _)| conn).collect(),
+            Scope::Ids(ids) => {
+                conns.iter().filter(|(_, session)| ids.contains(&session.id.0)).map(|(conn, _)| conn).collect()
+            }
             Scope::All => conns.iter().map(|(conn, _)| conn).collect(),
         };
         self.write_portion(conns, gathering, wanted);
@@ -224,7 +231,10 @@ impl Worker {
                 gathered.lines.sort_unstable_by_key(|line| line.id);
             }
             let conn = gathering.conn;
-            self.shared.post(gathering.asker, Message::Call(Box::new(move |worker, conns| worker.take_client_lines(conns, conn, gathered))));
+            self.shared.post(
+                gathering.asker,
+                Message::Call(Box::new(move |worker, conns| worker.take_client_lines(conns, conn, gathered))),
+            );
         }
     }
 
@@ -243,7 +253,8 @@ impl Worker {
             conns.close(conn, false);
         }
         if !victims.is_empty() {
-            self.chores.push_back((Instant::now(), Box::new(move |worker, conns| worker.close_clients(conns, victims))));
+            self.chores
+                .push_back((Instant::now(), Box::new(move |worker, conns| worker.close_clients(conns, victims))));
         }
     }
 
@@ -261,8 +272,18 @@ impl Worker {
             held: conns.held_bytes(conn),
         };
         write_line(text, session, local, &about, now_ms() / 1000, &self.config.unixsocket);
-        let waiter = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).map(|blocked| blocked.waiter.clone());
-        Some(ClientLine { id: session.id.0, worker: self.index, conn, kind: kind_of(session), waiter, portion: 0, start: 0, end: 0 })
+        let waiter =
+            session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).map(|blocked| blocked.waiter.clone());
+        Some(ClientLine {
+            id: session.id.0,
+            worker: self.index,
+            conn,
+            kind: kind_of(session),
+            waiter,
+            portion: 0,
+            start: 0,
+            end: 0,
+        })
     }
 }
 
@@ -336,8 +357,11 @@ fn write_line(
 /// The letters of a session's state, in Redis' order.
 fn write_flags(text: &mut Vec<u8>, session: &Session) {
     let before = text.len();
-    let is_dirty =
-        session.extra.as_ref().and_then(|extra| extra.watch.as_ref()).is_some_and(|watch| watch.flag.load(Ordering::Relaxed));
+    let is_dirty = session
+        .extra
+        .as_ref()
+        .and_then(|extra| extra.watch.as_ref())
+        .is_some_and(|watch| watch.flag.load(Ordering::Relaxed));
     let letters = [
         (session.state.has(State::MONITOR), b'O'),
         (session.state.has(State::SUBSCRIBED), b'P'),

@@ -100,7 +100,9 @@ fn cut(worker: &mut Worker, _id: ConnId, session: &Session, pending_bytes: usize
 impl Worker {
     /// MONITOR: shows a command to all who watch, secrets hidden.
     pub(crate) fn feed_monitors(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>) {
-        if self.shared.monitors.load(Ordering::Relaxed) == 0 || spec.flags.intersects(Flags::SKIP_MONITOR.with(Flags::ADMIN)) {
+        if self.shared.monitors.load(Ordering::Relaxed) == 0
+            || spec.flags.intersects(Flags::SKIP_MONITOR.with(Flags::ADMIN))
+        {
             return;
         }
         let words = crate::redact::arguments(spec, args.iter().map(<[u8]>::to_vec).collect());
@@ -200,7 +202,11 @@ impl Worker {
         let mut over: Vec<(ConnId, usize)> = Vec::new();
         let now_s = self.now_s;
         let mut sweep = self.cron.sweep;
-        let share = if self.clients_limit().is_some() { CLIENTS_PER_SWEEP } else { self.cron.sweep_share(conns.len(), timeout > 0) };
+        let share = if self.clients_limit().is_some() {
+            CLIENTS_PER_SWEEP
+        } else {
+            self.cron.sweep_share(conns.len(), timeout > 0)
+        };
         let next = conns.visit(sweep.place, share, |conn, session, kept| {
             sweep.max_input = sweep.max_input.max(kept.input_bytes);
             sweep.max_output = sweep.max_output.max(kept.output_bytes);
@@ -217,7 +223,9 @@ impl Worker {
                     return;
                 }
             }
-            let spared = session.state.has(State::BLOCKED) || session.state.has(State::SUBSCRIBED) || session.state.has(State::MONITOR);
+            let spared = session.state.has(State::BLOCKED)
+                || session.state.has(State::SUBSCRIBED)
+                || session.state.has(State::MONITOR);
             if timeout > 0 && !spared && now_s.saturating_sub(session.last_active_s) > timeout {
                 idle.push(conn);
             }

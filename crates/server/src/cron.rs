@@ -16,6 +16,8 @@ const EXPIRE_EVERY: Duration = Duration::from_millis(25);
 const EXPIRE_TIME: Duration = Duration::from_micros(1000);
 /// Milliseconds between two sweeps over the clients while their memory has a limit: what they may grow by unseen.
 const EVICT_EVERY_MS: u64 = 10;
+/// The next sweep comes sooner when this share of the limit was read.
+const EVICT_PARTS: u64 = 8;
 /// Time in which a sweep sees all clients of a worker when there is a `timeout`, so that it is at most so late.
 const SWEEP_TIME_MS: usize = 1000;
 /// The same without a timeout: 100,000 clients then cost next to nothing, and only soft limits of output wait for it.
@@ -34,6 +36,7 @@ pub struct Cron {
     next_expiry: Instant,
     next_tenth: Instant,
     next_sweep: Instant,
+    read_at_sweep: u64,
     slot: usize,
     /// Milliseconds between two portions of the sweep.
     sweep_every_ms: usize,
@@ -60,7 +63,19 @@ impl Cron {
     /// Worker `index` starts with its share of slots.
     pub fn new(index: u16) -> Cron {
         let now = Instant::now();
-        Cron { next_expiry: now, next_tenth: now, next_sweep: now, slot: index as usize, sweep_every_ms: 100, sweep: Sweep::default(), reads: 0, written: [0; 2], surveyed: 0, survey: Survey::default() }
+        Cron {
+            next_expiry: now,
+            next_tenth: now,
+            next_sweep: now,
+            read_at_sweep: 0,
+            slot: index as usize,
+            sweep_every_ms: 100,
+            sweep: Sweep::default(),
+            reads: 0,
+            written: [0; 2],
+            surveyed: 0,
+            survey: Survey::default(),
+        }
     }
 
     /// How many places of clients are looked at in one portion.
@@ -72,24 +87,26 @@ impl Cron {
 }
 
 impl Worker {
-    /// Does what is due. Returns how long until the next thing is.
-    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant) -> Duration {
+    /// Does what is due, after so many bytes were read in all. Returns how long until the next thing is.
+    pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant, read_bytes: u64) -> Duration {
         let hz = u64::try_from(self.config.hz).unwrap_or(10).clamp(1, 500);
         let may_expire = self.shared.active_expire.load(Ordering::Relaxed) && self.locks.keyspace().may_expire();
         if now >= self.cron.next_expiry {
             let busy = may_expire && self.expire_some();
             self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
         }
-        if now >= self.cron.next_sweep {
+        let limit = self.clients_limit();
+        let read = read_bytes.saturating_sub(self.cron.read_at_sweep);
+        if now >= self.cron.next_sweep || limit.is_some_and(|limit| read > limit / EVICT_PARTS) {
             let reads = self.stats.reads.get();
-            let has_limit = self.clients_limit().is_some();
-            let is_quiet = reads == self.cron.reads && !may_expire && !has_limit && self.config.maxmemory == 0;
+            let is_quiet = reads == self.cron.reads && !may_expire && self.config.maxmemory == 0 && limit.is_none();
             self.cron.reads = reads;
-            let every_ms = match (has_limit, is_quiet) {
-                (true, _) => EVICT_EVERY_MS,
-                (false, true) => QUIET_FACTOR * 1000 / hz,
-                (false, false) => 1000 / hz,
+            let every_ms = match limit {
+                Some(_) => EVICT_EVERY_MS,
+                None if is_quiet => QUIET_FACTOR * 1000 / hz,
+                None => 1000 / hz,
             };
+            self.cron.read_at_sweep = read_bytes;
             self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.sweep_clients(conns);
             self.survey_slots(self.cron.sweep_every_ms);
@@ -242,7 +259,8 @@ fn survey_slot(survey: &mut Survey, slot: &SlotData, now_ms: i64) {
         of_db.table_bytes += db.table().memory_bytes() as u64;
         if db.expiring() > 0 {
             // The first entries of a table by hash are as good a sample as any.
-            let ends = db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
+            let ends =
+                db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
             for left in ends.filter_map(|at_ms| u64::try_from(at_ms - now_ms).ok()) {
                 of_db.ttl_ms += left;
                 of_db.ttl_samples += 1;

@@ -52,7 +52,9 @@ impl LatencyMonitor {
     pub fn reset(&self, names: &[&[u8]]) -> usize {
         let mut events = self.0.lock();
         let before = events.len();
-        events.retain(|name, _| !names.is_empty() && !names.iter().any(|wanted| name.as_bytes().eq_ignore_ascii_case(wanted)));
+        events.retain(|name, _| {
+            !names.is_empty() && !names.iter().any(|wanted| name.as_bytes().eq_ignore_ascii_case(wanted))
+        });
         before - events.len()
     }
 }

@@ -31,13 +31,7 @@ impl AllocatorFigures {
     fn take() -> AllocatorFigures {
         let used = keyspace::memory::used_bytes();
         let allocator::Figures { allocated, active, resident } = allocator::figures(used);
-        AllocatorFigures {
-            used,
-            allocated,
-            active,
-            resident,
-            rss: usage::resident_bytes(),
-        }
+        AllocatorFigures { used, allocated, active, resident, rss: usage::resident_bytes() }
     }
 }
 

@@ -5,20 +5,20 @@
 
 use crate::exec::{route, single};
 use crate::process::log::Level;
+use crate::session::Watch;
 use crate::shared::Shared;
 use crate::ticks;
-use crate::session::Watch;
 use crate::worker::{Finished, Message, Part};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
-use resp::{Args, OwnedArgs, Proto, Reply};
-use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
+use resp::{Args, OwnedArgs, Proto, Reply};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Threads for long commands. More than one, so that one giant does not hold up another.
@@ -109,7 +109,8 @@ fn start(shared: &Arc<Shared>) -> Sender<Job> {
     let receiver = Arc::new(Mutex::new(receiver));
     for index in 0..THREADS {
         let (shared, receiver) = (shared.clone(), receiver.clone());
-        let started = std::thread::Builder::new().name(format!("offload-{index}")).spawn(move || run(&shared, &receiver));
+        let started =
+            std::thread::Builder::new().name(format!("offload-{index}")).spawn(move || run(&shared, &receiver));
         if started.is_err() {
             crate::log!(Level::Warning, "Cannot start offload thread {index}: long commands share fewer threads");
         }

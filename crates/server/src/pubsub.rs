@@ -93,7 +93,13 @@ impl PubSub {
     }
 
     /// Finds the listeners of a message and hands one [`Delivery`] a worker to `deliver`. Returns how many get it.
-    pub fn publish(&self, shard: bool, channel: &[u8], payload: &[u8], mut deliver: impl FnMut(u16, Delivery)) -> usize {
+    pub fn publish(
+        &self,
+        shard: bool,
+        channel: &[u8],
+        payload: &[u8],
+        mut deliver: impl FnMut(u16, Delivery),
+    ) -> usize {
         let shared_channel = std::cell::OnceCell::<Arc<[u8]>>::new();
         let shared_payload = std::cell::OnceCell::<Arc<[u8]>>::new();
         let mut count = 0;
@@ -145,7 +151,11 @@ impl PubSub {
     /// Names with listeners, those that match a pattern if one is given.
     pub fn active(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let listeners = self.listeners(kind).read();
-        listeners.keys().filter(|name| pattern.is_none_or(|pattern| keyspace::glob::matches(pattern, name, false))).cloned().collect()
+        listeners
+            .keys()
+            .filter(|name| pattern.is_none_or(|pattern| keyspace::glob::matches(pattern, name, false)))
+            .cloned()
+            .collect()
     }
 
     /// Listeners of one name.

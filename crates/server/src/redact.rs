@@ -27,7 +27,10 @@ pub fn arguments(spec: &CommandSpec, mut args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
             }
         }
         CommandId::Migrate => {
-            if let Some(at) = args.iter().position(|argument| argument.eq_ignore_ascii_case(b"auth") || argument.eq_ignore_ascii_case(b"auth2")) {
+            if let Some(at) = args
+                .iter()
+                .position(|argument| argument.eq_ignore_ascii_case(b"auth") || argument.eq_ignore_ascii_case(b"auth2"))
+            {
                 for index in at + 1..(at + 3).min(args.len()) {
                     args[index] = REDACTED.to_vec();
                 }

@@ -2,7 +2,7 @@
 
 use commands::CommandId;
 use keyspace::DbIndex;
-use keyspace::waiters::{WatchFlag, Waiter};
+use keyspace::waiters::{Waiter, WatchFlag};
 use resp::{OwnedArgs, ParseState, Proto};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -175,9 +175,16 @@ impl Session {
     pub fn used_bytes(&self) -> usize {
         let extra = self.extra.as_ref().map_or(0, |extra| {
             let names = extra.channels.len() + extra.patterns.len() + extra.shard_channels.len();
-            let watched = extra.watch.as_ref().map_or(0, |watch| watch.keys.iter().map(|(_, key, _)| key.len() + 48).sum());
+            let watched =
+                extra.watch.as_ref().map_or(0, |watch| watch.keys.iter().map(|(_, key, _)| key.len() + 48).sum());
             let queued = extra.multi.as_ref().map_or(0, |multi| multi.bytes + multi.queued.len() * 64);
-            size_of::<Extra>() + extra.name.len() + extra.lib_name.len() + extra.lib_version.len() + names * 32 + watched + queued
+            size_of::<Extra>()
+                + extra.name.len()
+                + extra.lib_name.len()
+                + extra.lib_version.len()
+                + names * 32
+                + watched
+                + queued
         });
         size_of::<Session>() + extra
     }
@@ -189,7 +196,9 @@ impl Session {
 
     /// How many channels, patterns and shard channels.
     pub fn subscriptions(&self) -> (usize, usize, usize) {
-        self.extra.as_ref().map_or((0, 0, 0), |extra| (extra.channels.len(), extra.patterns.len(), extra.shard_channels.len()))
+        self.extra
+            .as_ref()
+            .map_or((0, 0, 0), |extra| (extra.channels.len(), extra.patterns.len(), extra.shard_channels.len()))
     }
 }
 

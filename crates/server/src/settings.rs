@@ -28,6 +28,10 @@ pub fn of(config: &Config, shared: &Shared) -> Settings {
             packed_threshold: shared.quicklist_packed_threshold.load(Ordering::Relaxed),
         },
         hll_sparse_max_bytes: config.hll_sparse_max_bytes,
+        stream: keyspace::stream::StreamLimits {
+            node_max_bytes: config.stream_node_max_bytes,
+            node_max_entries: config.stream_node_max_entries,
+        },
         max_bulk: usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX),
         policy: policy(config.maxmemory_policy),
     }

@@ -99,7 +99,15 @@ pub(crate) enum Kept<'a> {
 
 impl Shared {
     /// Notes a command for SLOWLOG and the latency monitor if it passed their thresholds.
-    pub(crate) fn note_slow_command(&self, config: &Config, now_ms: i64, session: &Session, spec: &CommandSpec, kept: Kept<'_>, microseconds: u64) {
+    pub(crate) fn note_slow_command(
+        &self,
+        config: &Config,
+        now_ms: i64,
+        session: &Session,
+        spec: &CommandSpec,
+        kept: Kept<'_>,
+        microseconds: u64,
+    ) {
         let monitor_ms = u64::try_from(config.latency_monitor_threshold).unwrap_or(0);
         if monitor_ms > 0 && microseconds / 1000 >= monitor_ms {
             let event = if spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };

@@ -310,9 +310,11 @@ impl Worker {
             self.abandon_block(session);
         }
         if let Some(extra) = &mut session.extra {
-            for (kind, names) in
-                [(Kind::Channel, &mut extra.channels), (Kind::Pattern, &mut extra.patterns), (Kind::Shard, &mut extra.shard_channels)]
-            {
+            for (kind, names) in [
+                (Kind::Channel, &mut extra.channels),
+                (Kind::Pattern, &mut extra.patterns),
+                (Kind::Shard, &mut extra.shard_channels),
+            ] {
                 for name in names.drain(..) {
                     self.shared.pubsub.unsubscribe(kind, &name, subscriber);
                 }
@@ -355,7 +357,14 @@ impl Service for Worker {
         Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 
-    fn data(&mut self, cx: &mut Context<Message>, id: ConnId, session: &mut Session, input: &[u8], out: &mut Vec<u8>) -> Flow {
+    fn data(
+        &mut self,
+        cx: &mut Context<Message>,
+        id: ConnId,
+        session: &mut Session,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Flow {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
@@ -397,7 +406,7 @@ impl Service for Worker {
     fn turn(&mut self, cx: &mut Context<Message>, conns: &mut Conns<Worker>) -> Option<Duration> {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         self.stats.turns.add(1);
-        let next_cron = self.run_cron(conns, cx.now());
+        let next_cron = self.run_cron(conns, cx.now(), cx.stats().read_bytes);
         let next_timer = self.fire_timers(conns, cx.now());
         if self.chores.front().is_some_and(|(due, _)| *due <= cx.now())
             && let Some((_, chore)) = self.chores.pop_front()
@@ -423,7 +432,13 @@ impl Service for Worker {
         Some(if retry { Duration::from_millis(1).min(wait) } else { wait })
     }
 
-    fn output_pending(&mut self, _cx: &mut Context<Message>, id: ConnId, session: &mut Session, pending_bytes: usize) -> bool {
+    fn output_pending(
+        &mut self,
+        _cx: &mut Context<Message>,
+        id: ConnId,
+        session: &mut Session,
+        pending_bytes: usize,
+    ) -> bool {
         crate::clients::keep_with_output(self, id, session, pending_bytes)
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::reply::Progress;
 use crate::{Reply, text};
 
 /// How long a read or write may take before a test gives up, unless set otherwise.
@@ -105,11 +106,11 @@ impl Client {
     /// `UnexpectedEof` when the peer closed, `WouldBlock` when the time limit passed,
     /// `InvalidData` when the bytes are not RESP.
     pub fn read(&mut self) -> io::Result<Reply> {
+        let mut progress = Progress::default();
         loop {
             let pending = self.received.get(self.consumed..).unwrap_or(&[]);
-            // Each reply ends so; other bytes mean that more will come. This spares parsing a
-            // reply of megabytes from its start after each read.
-            if pending.ends_with(b"\r\n")
+            // This spares parsing a reply of megabytes from its start after each read.
+            if progress.is_whole(pending)
                 && let Some((reply, length)) = Reply::parse(pending)?
             {
                 self.consumed += length;

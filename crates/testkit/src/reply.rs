@@ -110,6 +110,44 @@ impl Reply {
     }
 }
 
+/// Follows a reply as its bytes arrive, without looking at any byte twice: tells when it is whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress {
+    position: usize,
+    values_left: usize,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Progress { position: 0, values_left: 1 }
+    }
+}
+
+impl Progress {
+    /// Whether `bytes`, the same ones as before with perhaps more behind them, begin with a whole reply. Malformed ones
+    /// count as whole: parsing them tells what is wrong.
+    pub(crate) fn is_whole(&mut self, bytes: &[u8]) -> bool {
+        while self.values_left > 0 {
+            let mut reader = Reader { bytes, position: self.position };
+            let Some(line) = reader.line() else { return false };
+            let mut end = reader.position;
+            let size = line.get(1..).and_then(|digits| length(digits).ok());
+            match (line.first(), size) {
+                (Some(b'$' | b'='), Some(size)) => end += size + 2,
+                (Some(b'*' | b'~' | b'>'), Some(count)) => self.values_left += count,
+                (Some(b'%'), Some(count)) => self.values_left += 2 * count,
+                _ => {}
+            }
+            if end > bytes.len() {
+                return false;
+            }
+            self.position = end;
+            self.values_left -= 1;
+        }
+        true
+    }
+}
+
 struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,

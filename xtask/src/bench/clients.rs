@@ -62,13 +62,22 @@ fn hold(options: &Options, clients: usize) -> Result<Vec<Row>> {
     let socket_before = socket_memory();
     let mut rows = Vec::new();
 
-    let load = Load::start(options, server.port(), &["-c", &clients.to_string(), "--per-client", "1", "--hold", "120s", "ping"])?;
+    let load = Load::start(
+        options,
+        server.port(),
+        &["-c", &clients.to_string(), "--per-client", "1", "--hold", "120s", "ping"],
+    )?;
     // The commands of this client and of the generator's first connection are few beside those of all.
     wait("all clients have spoken", || Ok(number(&mut client, "total_commands_processed")? >= as_f64(clients)))?;
     let spoken = process::resident_bytes(server.pid())?.saturating_sub(before);
     let connected = number(&mut client, "connected_clients")?;
     rows.push(at_most("clients not connected", "clients", (as_f64(clients) - connected).max(0.0), 0.0));
-    rows.push(at_most("memory per client, all have just spoken", "bytes", bytes_as_f64(spoken) / as_f64(clients), 2048.0));
+    rows.push(at_most(
+        "memory per client, all have just spoken",
+        "bytes",
+        bytes_as_f64(spoken) / as_f64(clients),
+        2048.0,
+    ));
     std::thread::sleep(Duration::from_secs(8));
     let rested = process::resident_bytes(server.pid())?.saturating_sub(before);
     rows.push(at_most("memory per client, after 8 s of rest", "bytes", bytes_as_f64(rested) / as_f64(clients), 512.0));
@@ -208,15 +217,30 @@ fn measure(options: &Options, port: u16, pid: u32, clients: usize) -> Result<Run
     let output = Command::new("timeout")
         .args(["90", "taskset", "-c", "1"])
         .arg(&options.oxidis)
-        .args(["benchmark", "-p", &port.to_string(), "-t", "get", "-c", &clients.to_string(), "-n", &requests.to_string()])
+        .args([
+            "benchmark",
+            "-p",
+            &port.to_string(),
+            "-t",
+            "get",
+            "-c",
+            &clients.to_string(),
+            "-n",
+            &requests.to_string(),
+        ])
         .args(["-r", &KEYS.to_string(), "--server-pid", &pid.to_string(), "--hold", "300ms", "--output", "json"])
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let json: Json = serde_json::from_str(&text)
         .with_context(|| format!("{clients} clients: {text}{}", String::from_utf8_lossy(&output.stderr)))?;
     let test = json.pointer("/tests/0").context("no test in the report")?;
-    let figure = |path: &str| test.pointer(path).and_then(Json::as_f64).with_context(|| format!("no {path} in the report"));
-    ensure!(figure("/fairness/served")? >= as_f64(clients), "only {} of {clients} clients were served", figure("/fairness/served")?);
+    let figure =
+        |path: &str| test.pointer(path).and_then(Json::as_f64).with_context(|| format!("no {path} in the report"));
+    ensure!(
+        figure("/fairness/served")? >= as_f64(clients),
+        "only {} of {clients} clients were served",
+        figure("/fairness/served")?
+    );
     Ok(Run {
         cpu_us: figure("/server_cpu_us")?,
         jain: figure("/fairness/jain")?,

@@ -39,7 +39,8 @@ pub(super) fn run(
 ) -> Result<ThreadResult, String> {
     pin(settings, thread);
     if settings.places.private_tables {
-        sys::use_private_table().map_err(|error| format!("Error: a descriptor table for each thread: {}", reason(&error)))?;
+        sys::use_private_table()
+            .map_err(|error| format!("Error: a descriptor table for each thread: {}", reason(&error)))?;
     }
     let loop_failed = |error: io::Error| format!("Error: event loop: {}", reason(&error));
     let servers = clients_of(settings, thread);
@@ -260,9 +261,11 @@ impl Driver {
             let source = self.next_source();
             self.opened += 1;
             let opened = match (&target.address, source) {
-                (Address::Tcp(address), Some(source)) => sys::start_connect_from(source, self.settings.places.ports, *address)
-                    .and_then(|socket| conns.adopt_connecting(socket, client))
-                    .map(|_| self.opening += 1),
+                (Address::Tcp(address), Some(source)) => {
+                    sys::start_connect_from(source, self.settings.places.ports, *address)
+                        .and_then(|socket| conns.adopt_connecting(socket, client))
+                        .map(|_| self.opening += 1)
+                }
                 (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
                 (Address::Unix(path), _) => {
                     conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
@@ -291,7 +294,11 @@ impl Driver {
         };
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
         let count = now as f64 / 1e9 * per_second / self.settings.threads.max(1) as f64;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole connections, never negative")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole connections, never negative"
+        )]
         let count = count as u64;
         count + 1
     }

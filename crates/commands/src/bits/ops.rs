@@ -103,7 +103,11 @@ pub(super) fn bitcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         4 | 5 => {
             let (start, end) = (int(args.at(2))?, int(args.at(3))?);
             // Redis: a backward range of two indices from the end is empty before the unit is read.
-            if start < 0 && end < 0 && start > end { 0..0 } else { bit_range(start, end, is_bit_unit(args.get(4))?, bytes.len()) }
+            if start < 0 && end < 0 && start > end {
+                0..0
+            } else {
+                bit_range(start, end, is_bit_unit(args.get(4))?, bytes.len())
+            }
         }
         _ => return Err(SYNTAX),
     };

@@ -16,7 +16,7 @@ fn bits_of_a_string() {
         BITPOS k 1 => :7
         BITFIELD k GET u4 4 => *1 :1
         BITFIELD far OVERFLOW SAT SET i63 0 -7097459341238063187 GET i63 0 => *2 :0 :4611686018427387903
-        BITFIELD near OVERFLOW SAT SET i63 0 -4611686018427387905 GET i63 0 => *2 :0 :-4611686018427387904
+        BITFIELD near OVERFLOW SAT SET i63 0 -4611686018427387905 GET i63 0 => *2 :0 :4611686018427387903
         BITFIELD k SET u4 4 15 GET i4 4 => *2 :1 :-1
         ",
     );
@@ -219,7 +219,8 @@ fn ranges_of_bits_at_every_edge() {
     for start in [0, 1, 3, 4, 7, 8, 11, 12, 16, 20, 23, 24, 31, 33, 39, 40, 47, 63, 64, 100, 111] {
         for len in [0, 1, 2, 4, 7, 8, 9, 15, 16, 30, 64, 70, 111] {
             let end = start + len;
-            writeln!(lines, "BITCOUNT k {start} {end} BIT\nBITPOS k 0 {start} {end} BIT\nBITPOS k 1 {start} {end} BIT").unwrap();
+            writeln!(lines, "BITCOUNT k {start} {end} BIT\nBITPOS k 0 {start} {end} BIT\nBITPOS k 1 {start} {end} BIT")
+                .unwrap();
         }
     }
     differential(&lines);

@@ -33,7 +33,12 @@ pub fn object(ctx: &mut Ctx<'_>, key: &[u8]) -> CmdResult {
         && list.as_listpack().is_none()
     {
         let nodes = list.nodes_len();
-        let bytes: usize = list.nodes().map(|node| match node { NodeBytes::Packed(bytes) | NodeBytes::Plain(bytes) => bytes.len() }).sum();
+        let bytes: usize = list
+            .nodes()
+            .map(|node| match node {
+                NodeBytes::Packed(bytes) | NodeBytes::Plain(bytes) => bytes.len(),
+            })
+            .sum();
         #[allow(clippy::cast_precision_loss)]
         let average = list.len() as f64 / nodes.max(1) as f64;
         // Writing to a String cannot fail.
@@ -70,7 +75,7 @@ pub fn listpack(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<String, CmdError> {
         ValueRef::Set(set) => set.as_listpack(),
         ValueRef::ZSet(zset) => zset.as_listpack(),
         ValueRef::Hash(hash) => hash.as_listpack(),
-        ValueRef::Str(_) => None,
+        ValueRef::Str(_) | ValueRef::Stream(_) => None,
     };
     let listpack = listpack.ok_or(CmdError::new("ERR Not a listpack encoded object."))?;
     let mut text = format!("{{total bytes {}}} {{num entries {}}}\n", listpack.bytes_len(), listpack.len());
@@ -93,7 +98,8 @@ pub fn table_stats(ctx: &mut Ctx<'_>, key: &[u8]) -> CmdResult {
         ValueRef::ZSet(zset) if zset.as_listpack().is_none() => Some(zset.len()),
         _ => None,
     };
-    let elements = elements.ok_or(CmdError::new("ERR The value stored at the specified key is not represented using an hash table"))?;
+    let elements = elements
+        .ok_or(CmdError::new("ERR The value stored at the specified key is not represented using an hash table"))?;
     let bytes = entry.memory_bytes(0);
     let text = format!("Hash table 0 stats (main hash table):\n number of elements: {elements}\n bytes: {bytes}\n");
     ctx.out.verbatim(text, "txt");

@@ -4,6 +4,7 @@
 //! Two ways to add bytes to a digest of 20 bytes: *xor* adds the SHA-1 of the bytes, so that the order does not matter
 //! (sets, fields, keys); *mix* does that and then takes the SHA-1 of the digest, so that it does (lists).
 
+use keyspace::stream::StreamId;
 use keyspace::{Entry, ValueRef};
 use rdb::listpack::Elem;
 use sha1::{Digest as _, Sha1};
@@ -49,6 +50,7 @@ impl Digest {
             ValueRef::Set(_) => 2,
             ValueRef::ZSet(_) => 3,
             ValueRef::Hash(_) => 4,
+            ValueRef::Stream(_) => 6,
         };
         self.mix(&number.to_be_bytes());
         match value {
@@ -72,6 +74,15 @@ impl Digest {
                     element.mix_elem(field);
                     element.mix_elem(value);
                     self.xor_digest(&element);
+                }
+            }
+            ValueRef::Stream(stream) => {
+                for entry in stream.log().range(StreamId::MIN, StreamId::MAX) {
+                    self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                    for (field, value) in entry.fields() {
+                        self.mix_elem(field);
+                        self.mix_elem(value);
+                    }
                 }
             }
         }

@@ -25,6 +25,7 @@ pub(super) fn copied_elements(ctx: &Ctx<'_>, key: &[u8]) -> usize {
         Some(ValueRef::Set(set)) => set.len(),
         Some(ValueRef::ZSet(zset)) => zset.len(),
         Some(ValueRef::Hash(hash)) => hash.len(),
+        Some(ValueRef::Stream(stream)) => stream.free_effort().max(stream.memory_bytes() / BYTES_PER_ELEMENT),
     }
 }
 
@@ -76,7 +77,8 @@ impl Options {
             } else if is_word(word, "freq") && options.idle_seconds.is_none() {
                 let frequency = int(rest.next().ok_or(SYNTAX)?)?;
                 let frequency = u8::try_from(frequency);
-                options.frequency = Some(frequency.map_err(|_| CmdError::new("ERR Invalid FREQ value, must be >= 0 and <= 255"))?);
+                options.frequency =
+                    Some(frequency.map_err(|_| CmdError::new("ERR Invalid FREQ value, must be >= 0 and <= 255"))?);
             } else {
                 return Err(SYNTAX);
             }

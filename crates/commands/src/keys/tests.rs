@@ -234,7 +234,7 @@ fn values() -> Vec<String> {
         "HSET k f v 1 2 g 3".into(),
         format!("HSET k {long} y"),
         format!("HSET k {}", many(600, |n| format!("field:{n} {n}"))),
-        "ZADD k 1 a 2.5 b -inf c inf d 3e100 e 12 12".into(),
+        "ZADD k 1 a 2.5 b -inf c inf d 100000 e 12 12".into(),
         format!("ZADD k {}", many(200, |n| format!("{n}.25 member:{n}"))),
         format!("ZADD k 1 {long}"),
     ]

@@ -45,7 +45,7 @@ fn shift_or_wait(ctx: &mut Ctx<'_>, args: Args<'_>, from: End, to: End, deadline
         return Ok(());
     }
     if ctx.may_block {
-        ctx.wait_for(Block { keys: 1..2, deadline_ms, timeout_reply: TimeoutReply::NullArray });
+        ctx.wait_for(Block { keys: 1..2, deadline_ms, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() });
     } else {
         ctx.out.null();
     }

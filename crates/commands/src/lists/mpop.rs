@@ -58,7 +58,7 @@ pub(super) fn blmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
 
 fn wait(ctx: &mut Ctx<'_>, keys: Range<usize>, deadline_ms: Option<i64>) -> CmdResult {
     if ctx.may_block {
-        ctx.wait_for(Block { keys, deadline_ms, timeout_reply: TimeoutReply::NullArray });
+        ctx.wait_for(Block { keys, deadline_ms, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() });
     } else {
         ctx.out.null_array();
     }

@@ -305,11 +305,20 @@ fn waits_only_where_it_may() {
     bench.may_block = true;
     bench.check("BLPOP a b 1.5", "(blocked)");
     let deadline_ms = Some(bench.now_ms + 1500);
-    assert_eq!(bench.block, Some(Block { keys: 1..3, deadline_ms, timeout_reply: TimeoutReply::NullArray }));
+    assert_eq!(
+        bench.block,
+        Some(Block { keys: 1..3, deadline_ms, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() })
+    );
     bench.check("BLMPOP 0 2 a b RIGHT", "(blocked)");
-    assert_eq!(bench.block, Some(Block { keys: 3..5, deadline_ms: None, timeout_reply: TimeoutReply::NullArray }));
+    assert_eq!(
+        bench.block,
+        Some(Block { keys: 3..5, deadline_ms: None, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() })
+    );
     bench.check("BRPOPLPUSH a b 0", "(blocked)");
-    assert_eq!(bench.block, Some(Block { keys: 1..2, deadline_ms: None, timeout_reply: TimeoutReply::NullArray }));
+    assert_eq!(
+        bench.block,
+        Some(Block { keys: 1..2, deadline_ms: None, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() })
+    );
     bench.check("RPUSH b x y", ":2");
     bench.check("BLPOP a b 0", "*2 $1 b $1 x");
     bench.check("BLMOVE b a LEFT RIGHT 0", "$1 y");

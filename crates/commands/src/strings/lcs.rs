@@ -91,8 +91,11 @@ impl Table {
             return Err(CmdError::new("ERR String too long for LCS"));
         }
         let (rows, columns) = (first.len() + 1, second.len() + 1);
-        let count = rows.checked_mul(columns).filter(|count| count.checked_mul(size_of::<u32>()).is_some_and(|bytes| bytes <= max_bytes));
-        let count = count.ok_or(CmdError::new("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"))?;
+        let count = rows
+            .checked_mul(columns)
+            .filter(|count| count.checked_mul(size_of::<u32>()).is_some_and(|bytes| bytes <= max_bytes));
+        let count = count
+            .ok_or(CmdError::new("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"))?;
         let mut cells = Vec::new();
         if cells.try_reserve_exact(count).is_err() {
             return Err(CmdError::new("ERR Insufficient memory, failed allocating transient memory for LCS"));

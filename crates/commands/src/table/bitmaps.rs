@@ -9,15 +9,8 @@ use super::row::{key, key_range, row};
 use super::spec::{CommandSpec, GetKeys};
 
 pub(super) static ROWS: [CommandSpec; 7] = [
-    row(Bitcount, "bitcount", -2, READONLY, BITMAP)
-        .keys(&[key(1, RO | ACCESS)])
-        .docs(
-            &docs(
-                Group::Bitmap,
-                "2.6.0",
-                "O(N)",
-                "Counts the bits that are 1, in a string or in a part of it.",
-            )
+    row(Bitcount, "bitcount", -2, READONLY, BITMAP).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Bitmap, "2.6.0", "O(N)", "Counts the bits that are 1, in a string or in a part of it.")
             .history(&[("7.0.0", "`BYTE` and `BIT` say what the range counts.")])
             .arguments(&[
                 key_argument("key", 0),
@@ -26,14 +19,12 @@ pub(super) static ROWS: [CommandSpec; 7] = [
                     &[
                         integer("start"),
                         integer("end"),
-                        one_of("unit", &[token("byte", "BYTE"), token("bit", "BIT")])
-                            .since("7.0.0")
-                            .optional(),
+                        one_of("unit", &[token("byte", "BYTE"), token("bit", "BIT")]).since("7.0.0").optional(),
                     ],
                 )
                 .optional(),
             ]),
-        ),
+    ),
     row(Bitfield, "bitfield", -2, WRITE | DENYOOM, BITMAP)
         .keys(&[key(1, RW | UPDATE | ACCESS | VARIABLE_FLAGS)
             .notes("The operations decide whether the key is read or changed")])
@@ -56,33 +47,18 @@ pub(super) static ROWS: [CommandSpec; 7] = [
                             &[
                                 one_of(
                                     "overflow-block",
-                                    &[
-                                        token("wrap", "WRAP"),
-                                        token("sat", "SAT"),
-                                        token("fail", "FAIL"),
-                                    ],
+                                    &[token("wrap", "WRAP"), token("sat", "SAT"), token("fail", "FAIL")],
                                 )
                                 .after("OVERFLOW")
                                 .optional(),
                                 one_of(
                                     "write-operation",
                                     &[
-                                        block(
-                                            "set-block",
-                                            &[
-                                                string("encoding"),
-                                                integer("offset"),
-                                                integer("value"),
-                                            ],
-                                        )
-                                        .after("SET"),
+                                        block("set-block", &[string("encoding"), integer("offset"), integer("value")])
+                                            .after("SET"),
                                         block(
                                             "incrby-block",
-                                            &[
-                                                string("encoding"),
-                                                integer("offset"),
-                                                integer("increment"),
-                                            ],
+                                            &[string("encoding"), integer("offset"), integer("increment")],
                                         )
                                         .after("INCRBY"),
                                     ],
@@ -95,55 +71,22 @@ pub(super) static ROWS: [CommandSpec; 7] = [
                 .multiple(),
             ]),
         ),
-    row(BitfieldRo, "bitfield_ro", -2, READONLY | FAST, BITMAP)
-        .keys(&[key(1, RO | ACCESS)])
-        .docs(
-            &docs(
-                Group::Bitmap,
-                "6.0.0",
-                "O(1) for each operation.",
-                "Reads integers of any width inside a string.",
-            )
+    row(BitfieldRo, "bitfield_ro", -2, READONLY | FAST, BITMAP).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Bitmap, "6.0.0", "O(1) for each operation.", "Reads integers of any width inside a string.")
             .arguments(&[
                 key_argument("key", 0),
-                block("get-block", &[string("encoding"), integer("offset")])
-                    .after("GET")
-                    .optional()
-                    .multiple_token(),
+                block("get-block", &[string("encoding"), integer("offset")]).after("GET").optional().multiple_token(),
             ]),
-        ),
-    row(Bitop, "bitop", -4, WRITE | DENYOOM, BITMAP)
-        .keys(&[key(2, OW | UPDATE), key_range(3, -1, RO | ACCESS)])
-        .docs(
-            &docs(
-                Group::Bitmap,
-                "2.6.0",
-                "O(N)",
-                "Combines strings bit by bit and stores the outcome.",
-            )
-            .arguments(&[
-                one_of(
-                    "operation",
-                    &[
-                        token("and", "AND"),
-                        token("or", "OR"),
-                        token("xor", "XOR"),
-                        token("not", "NOT"),
-                    ],
-                ),
-                key_argument("destkey", 0),
-                key_argument("key", 1).multiple(),
-            ]),
-        ),
-    row(Bitpos, "bitpos", -3, READONLY, BITMAP)
-        .keys(&[key(1, RO | ACCESS)])
-        .docs(
-            &docs(
-                Group::Bitmap,
-                "2.8.7",
-                "O(N)",
-                "Finds the first bit of a string that is 0, or 1.",
-            )
+    ),
+    row(Bitop, "bitop", -4, WRITE | DENYOOM, BITMAP).keys(&[key(2, OW | UPDATE), key_range(3, -1, RO | ACCESS)]).docs(
+        &docs(Group::Bitmap, "2.6.0", "O(N)", "Combines strings bit by bit and stores the outcome.").arguments(&[
+            one_of("operation", &[token("and", "AND"), token("or", "OR"), token("xor", "XOR"), token("not", "NOT")]),
+            key_argument("destkey", 0),
+            key_argument("key", 1).multiple(),
+        ]),
+    ),
+    row(Bitpos, "bitpos", -3, READONLY, BITMAP).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Bitmap, "2.8.7", "O(N)", "Finds the first bit of a string that is 0, or 1.")
             .history(&[("7.0.0", "`BYTE` and `BIT` say what the range counts.")])
             .arguments(&[
                 key_argument("key", 0),
@@ -156,9 +99,7 @@ pub(super) static ROWS: [CommandSpec; 7] = [
                             "end-unit-block",
                             &[
                                 integer("end"),
-                                one_of("unit", &[token("byte", "BYTE"), token("bit", "BIT")])
-                                    .since("7.0.0")
-                                    .optional(),
+                                one_of("unit", &[token("byte", "BYTE"), token("bit", "BIT")]).since("7.0.0").optional(),
                             ],
                         )
                         .optional(),
@@ -166,27 +107,16 @@ pub(super) static ROWS: [CommandSpec; 7] = [
                 )
                 .optional(),
             ]),
-        ),
-    row(Getbit, "getbit", 3, READONLY | FAST, BITMAP)
-        .keys(&[key(1, RO | ACCESS)])
-        .docs(
-            &docs(
-                Group::Bitmap,
-                "2.2.0",
-                "O(1)",
-                "Returns one bit of a string.",
-            )
+    ),
+    row(Getbit, "getbit", 3, READONLY | FAST, BITMAP).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Bitmap, "2.2.0", "O(1)", "Returns one bit of a string.")
             .arguments(&[key_argument("key", 0), integer("offset")]),
-        ),
-    row(Setbit, "setbit", 4, WRITE | DENYOOM, BITMAP)
-        .keys(&[key(1, RW | ACCESS | UPDATE)])
-        .docs(
-            &docs(
-                Group::Bitmap,
-                "2.2.0",
-                "O(1)",
-                "Sets one bit of a string and returns what it was.",
-            )
-            .arguments(&[key_argument("key", 0), integer("offset"), integer("value")]),
-        ),
+    ),
+    row(Setbit, "setbit", 4, WRITE | DENYOOM, BITMAP).keys(&[key(1, RW | ACCESS | UPDATE)]).docs(
+        &docs(Group::Bitmap, "2.2.0", "O(1)", "Sets one bit of a string and returns what it was.").arguments(&[
+            key_argument("key", 0),
+            integer("offset"),
+            integer("value"),
+        ]),
+    ),
 ];

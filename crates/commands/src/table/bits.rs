@@ -178,10 +178,7 @@ bit_set! {
 impl Categories {
     /// The category of that name (without `@`), in any case; `None` if there is none.
     pub fn by_name(name: &[u8]) -> Option<Self> {
-        Self::NAMES
-            .iter()
-            .find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name))
-            .map(|(category, _)| *category)
+        Self::NAMES.iter().find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name)).map(|(category, _)| *category)
     }
 }
 

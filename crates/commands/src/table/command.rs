@@ -54,8 +54,7 @@ pub fn docs<A: ArgView + ?Sized>(args: &A, reply: &mut Reply) {
         }
         return;
     }
-    let known =
-        (2..args.arg_count()).filter_map(|position| args.arg(position).and_then(lookup_full_name));
+    let known = (2..args.arg_count()).filter_map(|position| args.arg(position).and_then(lookup_full_name));
     reply.map(known.clone().count());
     for spec in known {
         write_named_docs(spec, reply);
@@ -72,9 +71,8 @@ pub fn list<A: ArgView + ?Sized>(args: &A, reply: &mut Reply) {
     let Some(filter) = filter else {
         return reply.error(SYNTAX_ERROR);
     };
-    let listed = top_level()
-        .flat_map(|spec| std::iter::once(spec).chain(spec.subcommands))
-        .filter(|spec| filter.admits(spec));
+    let listed =
+        top_level().flat_map(|spec| std::iter::once(spec).chain(spec.subcommands)).filter(|spec| filter.admits(spec));
     reply.array(listed.clone().count());
     for spec in listed {
         reply.bulk(spec.name);
@@ -130,11 +128,7 @@ fn list_filter<A: ArgView + ?Sized>(args: &A) -> Option<ListFilter<'_>> {
     }
 }
 
-fn write_keys<A: ArgView + ?Sized>(
-    args: &A,
-    reply: &mut Reply,
-    write_key: fn(&[u8], KeyFlags, &mut Reply),
-) {
+fn write_keys<A: ArgView + ?Sized>(args: &A, reply: &mut Reply, write_key: fn(&[u8], KeyFlags, &mut Reply)) {
     let call = TailView::new(args, 2);
     let Ok(spec) = resolve(&call) else {
         return reply.error(INVALID_COMMAND);
@@ -151,11 +145,7 @@ fn write_keys<A: ArgView + ?Sized>(
     }
     reply.array(found.len());
     for key in found {
-        write_key(
-            call.arg(key.position as usize).unwrap_or_default(),
-            key.flags,
-            reply,
-        );
+        write_key(call.arg(key.position as usize).unwrap_or_default(), key.flags, reply);
     }
 }
 
@@ -210,10 +200,7 @@ fn write_key_spec(key_spec: &KeySpec, reply: &mut Reply) {
     match key_spec.begin_search {
         BeginSearch::Unknown => write_search("unknown", &[], reply),
         BeginSearch::Index(index) => write_search("index", &[("index", index)], reply),
-        BeginSearch::Keyword {
-            keyword,
-            start_from,
-        } => {
+        BeginSearch::Keyword { keyword, start_from } => {
             write_search_head("keyword", 2, reply);
             reply.bulk("keyword");
             reply.bulk(keyword);
@@ -225,22 +212,10 @@ fn write_key_spec(key_spec: &KeySpec, reply: &mut Reply) {
     match key_spec.find_keys {
         FindKeys::Unknown => write_search("unknown", &[], reply),
         FindKeys::Range { last, step, limit } => {
-            write_search(
-                "range",
-                &[("lastkey", last), ("keystep", step), ("limit", limit)],
-                reply,
-            );
+            write_search("range", &[("lastkey", last), ("keystep", step), ("limit", limit)], reply);
         }
-        FindKeys::Counted {
-            count_at,
-            first,
-            step,
-        } => {
-            let numbers = [
-                ("keynumidx", count_at),
-                ("firstkey", first),
-                ("keystep", step),
-            ];
+        FindKeys::Counted { count_at, first, step } => {
+            let numbers = [("keynumidx", count_at), ("firstkey", first), ("keystep", step)];
             write_search("keynum", &numbers, reply);
         }
     }
@@ -268,22 +243,8 @@ fn write_named_docs(spec: &CommandSpec, reply: &mut Reply) {
 }
 
 fn write_docs(spec: &CommandSpec, reply: &mut Reply) {
-    let Docs {
-        summary,
-        since,
-        group,
-        complexity,
-        deprecated,
-        system,
-        ..
-    } = *spec.docs;
-    let Docs {
-        deprecated_since,
-        replaced_by,
-        history,
-        arguments,
-        ..
-    } = *spec.docs;
+    let Docs { summary, since, group, complexity, deprecated, system, .. } = *spec.docs;
+    let Docs { deprecated_since, replaced_by, history, arguments, .. } = *spec.docs;
     let optional_fields = [
         complexity.is_some(),
         deprecated || system,
@@ -301,13 +262,7 @@ fn write_docs(spec: &CommandSpec, reply: &mut Reply) {
     if deprecated || system {
         reply.bulk("doc_flags");
         let flags = [(deprecated, "deprecated"), (system, "syscmd")];
-        write_names(
-            flags
-                .into_iter()
-                .filter(|(set, _)| *set)
-                .map(|(_, name)| name),
-            reply,
-        );
+        write_names(flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name), reply);
     }
     write_optional_text("deprecated_since", deprecated_since, reply);
     write_optional_text("replaced_by", replaced_by, reply);
@@ -355,11 +310,7 @@ fn write_argument(argument: &Argument, reply: &mut Reply) {
     write_text("name", argument.name, reply);
     write_text("type", argument.kind.name(), reply);
     if !is_group {
-        write_text(
-            "display_text",
-            argument.display.unwrap_or(argument.name),
-            reply,
-        );
+        write_text("display_text", argument.display.unwrap_or(argument.name), reply);
     }
     if let Some(key_spec) = argument.key_spec {
         reply.bulk("key_spec_index");
@@ -375,13 +326,7 @@ fn write_argument(argument: &Argument, reply: &mut Reply) {
             (argument.multiple, "multiple"),
             (argument.multiple_token, "multiple_token"),
         ];
-        write_names(
-            flags
-                .into_iter()
-                .filter(|(set, _)| *set)
-                .map(|(_, name)| name),
-            reply,
-        );
+        write_names(flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name), reply);
     }
     if is_group {
         reply.bulk("arguments");
@@ -401,8 +346,7 @@ fn write_optional_text(field: &str, text: Option<&str>, reply: &mut Reply) {
 }
 
 fn is_word<A: ArgView + ?Sized>(args: &A, position: usize, word: &str) -> bool {
-    args.arg(position)
-        .is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
+    args.arg(position).is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 #[cfg(test)]

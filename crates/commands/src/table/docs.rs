@@ -155,21 +155,12 @@ impl ArgumentKind {
 }
 
 /// Documentation; an empty `complexity` means that none is given.
-pub(super) const fn docs(
-    group: Group,
-    since: &'static str,
-    complexity: &'static str,
-    summary: &'static str,
-) -> Docs {
+pub(super) const fn docs(group: Group, since: &'static str, complexity: &'static str, summary: &'static str) -> Docs {
     Docs {
         summary,
         since,
         group,
-        complexity: if complexity.is_empty() {
-            None
-        } else {
-            Some(complexity)
-        },
+        complexity: if complexity.is_empty() { None } else { Some(complexity) },
         deprecated: false,
         system: false,
         deprecated_since: None,
@@ -195,10 +186,7 @@ impl Docs {
     }
 
     /// What changed in which version.
-    pub(super) const fn history(
-        mut self,
-        history: &'static [(&'static str, &'static str)],
-    ) -> Self {
+    pub(super) const fn history(mut self, history: &'static [(&'static str, &'static str)]) -> Self {
         self.history = history;
         self
     }

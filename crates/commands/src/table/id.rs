@@ -4,10 +4,7 @@
 //! which are left out: `config|get` is `ConfigGet`, `eval_ro` is `EvalRo`.
 
 /// Number of a command or subcommand, dense from 0: an index of [`CommandId::COUNT`] statistics.
-#[allow(
-    missing_docs,
-    reason = "each variant is the command of that name; its row documents it"
-)]
+#[allow(missing_docs, reason = "each variant is the command of that name; its row documents it")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum CommandId {

@@ -10,6 +10,7 @@
 use smallvec::SmallVec;
 
 use super::bits::KeyFlags;
+use super::id::CommandId;
 use super::row::usage::{ACCESS, DELETE, OW, RO, RW, UPDATE};
 use super::spec::{BeginSearch, CommandSpec, FindKeys, GetKeys, KeySpec};
 
@@ -112,11 +113,20 @@ pub fn keys<A: ArgView + ?Sized>(spec: &CommandSpec, args: &A) -> Result<KeyRefs
     find(spec, args, Scope::Keys)
 }
 
+/// The keys that the command's function may touch, which must satisfy the command's arity.
+///
+/// They are those of [`keys`] but for two commands of which Redis tells something else than it does: PFMERGE without
+/// sources (which has a key nevertheless), and GEORADIUS with STORE more than once (where the last one counts).
+pub fn touched_keys<A: ArgView + ?Sized>(spec: &CommandSpec, args: &A) -> Result<KeyRefs, KeyError> {
+    match spec.id {
+        CommandId::Pfmerge if args.arg_count() == 2 => Ok(one_key(1, RW)),
+        CommandId::Georadius | CommandId::Georadiusbymember => Ok(geo_radius(args)),
+        _ => keys(spec, args),
+    }
+}
+
 /// The keys of a call, and the shard channels that are routed like keys.
-pub fn routing_keys<A: ArgView + ?Sized>(
-    spec: &CommandSpec,
-    args: &A,
-) -> Result<KeyRefs, KeyError> {
+pub fn routing_keys<A: ArgView + ?Sized>(spec: &CommandSpec, args: &A) -> Result<KeyRefs, KeyError> {
     find(spec, args, Scope::KeysAndShardChannels)
 }
 
@@ -127,11 +137,7 @@ enum Scope {
     KeysAndShardChannels,
 }
 
-fn find<A: ArgView + ?Sized>(
-    spec: &CommandSpec,
-    args: &A,
-    scope: Scope,
-) -> Result<KeyRefs, KeyError> {
+fn find<A: ArgView + ?Sized>(spec: &CommandSpec, args: &A, scope: Scope) -> Result<KeyRefs, KeyError> {
     if let Some(position) = spec.single_key()
         && let [key_spec] = spec.key_specs
         && !key_spec.flags.contains(KeyFlags::VARIABLE_FLAGS)
@@ -140,10 +146,7 @@ fn find<A: ArgView + ?Sized>(
         push(&mut found, position, key_spec.flags);
         return Ok(found);
     }
-    let flags_vary = spec
-        .key_specs
-        .iter()
-        .any(|key_spec| key_spec.flags.contains(KeyFlags::VARIABLE_FLAGS));
+    let flags_vary = spec.key_specs.iter().any(|key_spec| key_spec.flags.contains(KeyFlags::VARIABLE_FLAGS));
     if !flags_vary && let Some(found) = by_specs(spec.key_specs, args, scope) {
         return Ok(found);
     }
@@ -160,10 +163,7 @@ fn by_specs<A: ArgView + ?Sized>(key_specs: &[KeySpec], args: &A, scope: Scope) 
         let begin = match key_spec.begin_search {
             BeginSearch::Unknown => return None,
             BeginSearch::Index(position) => i64::from(position),
-            BeginSearch::Keyword {
-                keyword,
-                start_from,
-            } => match keyword_end(args, keyword, i64::from(start_from)) {
+            BeginSearch::Keyword { keyword, start_from } => match keyword_end(args, keyword, i64::from(start_from)) {
                 Some(begin) => begin,
                 None => continue,
             },
@@ -188,9 +188,7 @@ fn by_specs<A: ArgView + ?Sized>(key_specs: &[KeySpec], args: &A, scope: Scope) 
 /// Position behind the first argument that is the keyword.
 fn keyword_end<A: ArgView + ?Sized>(args: &A, keyword: &str, start_from: i64) -> Option<i64> {
     let count = i64::try_from(args.arg_count()).ok()?;
-    let is_keyword = |position: &i64| {
-        usize::try_from(*position).is_ok_and(|position| is_word(args, position, keyword))
-    };
+    let is_keyword = |position: &i64| usize::try_from(*position).is_ok_and(|position| is_word(args, position, keyword));
     let found = if start_from > 0 {
         (start_from..count - 1).find(is_keyword)
     } else {
@@ -206,11 +204,7 @@ struct PositionRange {
     step: i64,
 }
 
-fn key_range<A: ArgView + ?Sized>(
-    find_keys: FindKeys,
-    args: &A,
-    begin: i64,
-) -> Option<PositionRange> {
+fn key_range<A: ArgView + ?Sized>(find_keys: FindKeys, args: &A, begin: i64) -> Option<PositionRange> {
     let count = i64::try_from(args.arg_count()).ok()?;
     match find_keys {
         FindKeys::Unknown => None,
@@ -221,26 +215,14 @@ fn key_range<A: ArgView + ?Sized>(
                 (false, 0) => count + last,
                 (false, limit) => begin + (count - begin) / i64::from(limit) + last,
             };
-            Some(PositionRange {
-                first: begin,
-                last,
-                step: i64::from(step.max(1)),
-            })
+            Some(PositionRange { first: begin, last, step: i64::from(step.max(1)) })
         }
-        FindKeys::Counted {
-            count_at,
-            first,
-            step,
-        } => {
+        FindKeys::Counted { count_at, first, step } => {
             let count_at = usize::try_from(begin + i64::from(count_at)).ok()?;
             let key_count = parse_count(args.arg(count_at)?)?;
             let first = begin + i64::from(first);
             let last = first.checked_add(key_count)?.checked_sub(1)?;
-            Some(PositionRange {
-                first,
-                last,
-                step: i64::from(step.max(1)),
-            })
+            Some(PositionRange { first, last, step: i64::from(step.max(1)) })
         }
     }
 }
@@ -259,11 +241,7 @@ fn parse_count(text: &[u8]) -> Option<i64> {
 fn by_function<A: ArgView + ?Sized>(get_keys: GetKeys, args: &A) -> Result<KeyRefs, KeyError> {
     match get_keys {
         GetKeys::BySpecs => Err(KeyError),
-        GetKeys::Counted {
-            store_at,
-            count_at,
-            first,
-        } => counted(args, store_at, count_at, first),
+        GetKeys::Counted { store_at, count_at, first } => counted(args, store_at, count_at, first),
         GetKeys::Set => Ok(one_key(1, set_usage(args))),
         GetKeys::Bitfield => Ok(one_key(1, bitfield_usage(args))),
         GetKeys::Sort => Ok(sort(args)),
@@ -282,12 +260,7 @@ fn one_key(position: usize, usage: u16) -> KeyRefs {
 
 /// A counted group of keys. Redis: none if the count is zero or promises more than there is, and
 /// the destination comes last, although specs name it first.
-fn counted<A: ArgView + ?Sized>(
-    args: &A,
-    store_at: usize,
-    count_at: usize,
-    first: usize,
-) -> Result<KeyRefs, KeyError> {
+fn counted<A: ArgView + ?Sized>(args: &A, store_at: usize, count_at: usize, first: usize) -> Result<KeyRefs, KeyError> {
     let key_count = leading_number(args.arg(count_at).unwrap_or_default());
     if key_count == 0 {
         return Ok(KeyRefs::new());
@@ -317,21 +290,13 @@ fn leading_number(text: &[u8]) -> i64 {
     let value = digits
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
-        .fold(0i64, |value, byte| {
-            value
-                .saturating_mul(10)
-                .saturating_add(i64::from(byte - b'0'))
-        });
+        .fold(0i64, |value, byte| value.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
     if negative { -value } else { value }
 }
 
 fn set_usage<A: ArgView + ?Sized>(args: &A) -> u16 {
     let reads = (3..args.arg_count()).any(|position| is_word(args, position, "get"));
-    if reads {
-        RW | ACCESS | UPDATE
-    } else {
-        OW | UPDATE
-    }
+    if reads { RW | ACCESS | UPDATE } else { OW | UPDATE }
 }
 
 fn bitfield_usage<A: ArgView + ?Sized>(args: &A) -> u16 {
@@ -379,11 +344,7 @@ fn migrate<A: ArgView + ?Sized>(args: &A) -> KeyRefs {
     while position < args.arg_count() {
         if is_word(args, position, "keys") {
             let usual = args.arg(3).unwrap_or_default();
-            range = if usual.is_empty() {
-                position + 1..args.arg_count()
-            } else {
-                0..0
-            };
+            range = if usual.is_empty() { position + 1..args.arg_count() } else { 0..0 };
             break;
         }
         if is_word(args, position, "auth") {
@@ -395,11 +356,7 @@ fn migrate<A: ArgView + ?Sized>(args: &A) -> KeyRefs {
     }
     let mut found = KeyRefs::new();
     for position in range {
-        push(
-            &mut found,
-            position,
-            KeyFlags::from_bits(RW | ACCESS | DELETE),
-        );
+        push(&mut found, position, KeyFlags::from_bits(RW | ACCESS | DELETE));
     }
     found
 }
@@ -451,8 +408,7 @@ fn xread<A: ArgView + ?Sized>(args: &A) -> Result<KeyRefs, KeyError> {
 }
 
 fn is_word<A: ArgView + ?Sized>(args: &A, position: usize, word: &str) -> bool {
-    args.arg(position)
-        .is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
+    args.arg(position).is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 fn push(found: &mut KeyRefs, position: usize, flags: KeyFlags) {
@@ -478,13 +434,9 @@ pub enum ChannelUse {
 }
 
 /// Which arguments of a call are channels; `None` if the command names none.
-pub fn channels(
-    spec: &CommandSpec,
-    argument_count: usize,
-) -> Option<(ChannelUse, std::ops::Range<usize>)> {
+pub fn channels(spec: &CommandSpec, argument_count: usize) -> Option<(ChannelUse, std::ops::Range<usize>)> {
     use super::CommandId::{
-        Psubscribe, Publish, Punsubscribe, Spublish, Ssubscribe, Subscribe, Sunsubscribe,
-        Unsubscribe,
+        Psubscribe, Publish, Punsubscribe, Spublish, Ssubscribe, Subscribe, Sunsubscribe, Unsubscribe,
     };
     let channel_use = match spec.id {
         Publish | Spublish => return Some((ChannelUse::Publish, 1..argument_count.min(2))),

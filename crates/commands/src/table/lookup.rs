@@ -69,20 +69,13 @@ pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
 pub fn lookup_sub(container: &CommandSpec, name: &[u8]) -> Option<&'static CommandSpec> {
     let prefix = container.name.len() + 1;
     container.subcommands.iter().find(|subcommand| {
-        subcommand
-            .name
-            .as_bytes()
-            .get(prefix..)
-            .is_some_and(|short| short.eq_ignore_ascii_case(name))
+        subcommand.name.as_bytes().get(prefix..).is_some_and(|short| short.eq_ignore_ascii_case(name))
     })
 }
 
 #[cold]
 fn lookup_long(name: &[u8]) -> Option<&'static CommandSpec> {
-    LONG_NAMES
-        .iter()
-        .copied()
-        .find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
+    LONG_NAMES.iter().copied().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// The name as two words, or `None` if it is empty or longer than sixteen bytes.
@@ -110,10 +103,7 @@ const fn words(name: &[u8]) -> Option<(u64, u64)> {
 #[inline]
 const fn home(first: u64, last: u64) -> usize {
     let mixed = ((first ^ last.rotate_left(ROTATION)) & CASELESS).wrapping_mul(MULTIPLIER);
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the shift leaves nine bits"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "the shift leaves nine bits")]
     let home = (mixed >> (u64::BITS - CELL_BITS)) as usize;
     home
 }
@@ -123,25 +113,14 @@ const fn case_mask(word: u64) -> u64 {
     let mut mask = word.to_le_bytes();
     let mut at = 0;
     while at < mask.len() {
-        mask[at] = if mask[at].is_ascii_lowercase() {
-            0xdf
-        } else {
-            0xff
-        };
+        mask[at] = if mask[at].is_ascii_lowercase() { 0xdf } else { 0xff };
         at += 1;
     }
     u64::from_le_bytes(mask)
 }
 
 const fn build_table() -> [Cell; CELLS] {
-    let free = Cell {
-        first: 0,
-        last: 0,
-        first_mask: 0,
-        last_mask: 0,
-        spec: None,
-        length: 0,
-    };
+    let free = Cell { first: 0, last: 0, first_mask: 0, last_mask: 0, spec: None, length: 0 };
     let mut table = [free; CELLS];
     let mut family = 0;
     while family < FAMILIES.len() {
@@ -157,14 +136,7 @@ const fn build_table() -> [Cell; CELLS] {
                 }
                 let (first_mask, last_mask) = (case_mask(first), case_mask(last));
                 let spec = Some(spec);
-                table[at % CELLS] = Cell {
-                    first,
-                    last,
-                    first_mask,
-                    last_mask,
-                    spec,
-                    length,
-                };
+                table[at % CELLS] = Cell { first, last, first_mask, last_mask, spec, length };
             }
             index += 1;
         }

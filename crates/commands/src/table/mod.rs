@@ -102,11 +102,7 @@ pub fn top_level_count() -> usize {
 #[inline]
 pub fn arity_ok(spec: &CommandSpec, argument_count: usize) -> bool {
     let needed = spec.arity.unsigned_abs() as usize;
-    if spec.arity >= 0 {
-        argument_count == needed
-    } else {
-        argument_count >= needed
-    }
+    if spec.arity >= 0 { argument_count == needed } else { argument_count >= needed }
 }
 
 /// Why a request names no row.
@@ -122,10 +118,7 @@ pub enum LookupError {
 /// alone is the container, whose arity or function then decides.
 #[inline]
 pub fn resolve<A: ArgView + ?Sized>(args: &A) -> Result<&'static CommandSpec, LookupError> {
-    let command = args
-        .arg(0)
-        .and_then(lookup)
-        .ok_or(LookupError::UnknownCommand)?;
+    let command = args.arg(0).and_then(lookup).ok_or(LookupError::UnknownCommand)?;
     if !command.is_container() {
         return Ok(command);
     }

@@ -75,13 +75,7 @@ pub(super) mod usage {
 }
 
 /// A row: id, name, arity, flags, and the categories that do not follow from the flags.
-pub(super) const fn row(
-    id: CommandId,
-    name: &'static str,
-    arity: i32,
-    flags: u64,
-    categories: u32,
-) -> CommandSpec {
+pub(super) const fn row(id: CommandId, name: &'static str, arity: i32, flags: u64, categories: u32) -> CommandSpec {
     let flags = Flags::from_bits(flags);
     CommandSpec {
         id,
@@ -149,60 +143,33 @@ pub(super) const fn key(position: i32, usage: u16) -> KeySpec {
 /// Keys from a position to `last`: relative to the position, or negative from the end.
 pub(super) const fn key_range(position: i32, last: i32, usage: u16) -> KeySpec {
     let mut all = key(position, usage);
-    all.find_keys = FindKeys::Range {
-        last,
-        step: 1,
-        limit: 0,
-    };
+    all.find_keys = FindKeys::Range { last, step: 1, limit: 0 };
     all
 }
 
 /// Keys and values in turn, from a position to the end.
 pub(super) const fn key_value_pairs(position: i32, usage: u16) -> KeySpec {
     let mut all = key(position, usage);
-    all.find_keys = FindKeys::Range {
-        last: -1,
-        step: 2,
-        limit: 0,
-    };
+    all.find_keys = FindKeys::Range { last: -1, step: 2, limit: 0 };
     all
 }
 
 /// A number at this position and as many keys behind it.
 pub(super) const fn counted_keys(position: i32, usage: u16) -> KeySpec {
     let mut all = key(position, usage);
-    all.find_keys = FindKeys::Counted {
-        count_at: 0,
-        first: 1,
-        step: 1,
-    };
+    all.find_keys = FindKeys::Counted { count_at: 0, first: 1, step: 1 };
     all
 }
 
 /// One key behind a word.
 pub(super) const fn key_after(keyword: &'static str, start_from: i32, usage: u16) -> KeySpec {
-    spec(
-        BeginSearch::Keyword {
-            keyword,
-            start_from,
-        },
-        usage,
-    )
+    spec(BeginSearch::Keyword { keyword, start_from }, usage)
 }
 
 /// Keys behind a word up to the end, or up to the end of the first 1/`limit` of what follows it.
-pub(super) const fn keys_after(
-    keyword: &'static str,
-    start_from: i32,
-    limit: i32,
-    usage: u16,
-) -> KeySpec {
+pub(super) const fn keys_after(keyword: &'static str, start_from: i32, limit: i32, usage: u16) -> KeySpec {
     let mut all = key_after(keyword, start_from, usage);
-    all.find_keys = FindKeys::Range {
-        last: -1,
-        step: 1,
-        limit,
-    };
+    all.find_keys = FindKeys::Range { last: -1, step: 1, limit };
     all
 }
 
@@ -217,11 +184,7 @@ const fn spec(begin_search: BeginSearch, usage: u16) -> KeySpec {
     KeySpec {
         flags: KeyFlags::from_bits(usage),
         begin_search,
-        find_keys: FindKeys::Range {
-            last: 0,
-            step: 1,
-            limit: 0,
-        },
+        find_keys: FindKeys::Range { last: 0, step: 1, limit: 0 },
         notes: None,
     }
 }
@@ -273,18 +236,12 @@ struct PlainRange {
 
 /// Joins the key specs that are plain ranges, each directly behind the one before it, into one.
 const fn plain_range(key_specs: &[KeySpec]) -> PlainRange {
-    let mut range = PlainRange {
-        first: 0,
-        last: 0,
-        step: 0,
-        movable: false,
-    };
+    let mut range = PlainRange { first: 0, last: 0, step: 0, movable: false };
     let mut index = 0;
     while index < key_specs.len() {
         let spec = &key_specs[index];
         index += 1;
-        let (BeginSearch::Index(position), FindKeys::Range { last, step, .. }) =
-            (spec.begin_search, spec.find_keys)
+        let (BeginSearch::Index(position), FindKeys::Range { last, step, .. }) = (spec.begin_search, spec.find_keys)
         else {
             range.movable = true;
             continue;
@@ -313,9 +270,7 @@ const fn plain_range(key_specs: &[KeySpec]) -> PlainRange {
 /// Position of the only key, or 0 if calls may have another number of keys.
 const fn single_key(key_specs: &[KeySpec], arity: i32) -> u8 {
     let [spec] = key_specs else { return 0 };
-    let (BeginSearch::Index(position), FindKeys::Range { last: 0, .. }) =
-        (spec.begin_search, spec.find_keys)
-    else {
+    let (BeginSearch::Index(position), FindKeys::Range { last: 0, .. }) = (spec.begin_search, spec.find_keys) else {
         return 0;
     };
     if spec.flags.contains(KeyFlags::NOT_KEY) || spec.flags.contains(KeyFlags::INCOMPLETE) {

@@ -50,11 +50,7 @@ impl CommandSpec {
 
     /// Whether calls may name keys.
     pub fn has_keys(&self) -> bool {
-        self.get_keys != GetKeys::BySpecs
-            || self
-                .key_specs
-                .iter()
-                .any(|spec| !spec.flags.contains(KeyFlags::NOT_KEY))
+        self.get_keys != GetKeys::BySpecs || self.key_specs.iter().any(|spec| !spec.flags.contains(KeyFlags::NOT_KEY))
     }
 
     /// Whether the command has subcommands.
@@ -71,9 +67,7 @@ impl CommandSpec {
 
     /// The last part of the name: `get` of `config|get`.
     pub fn short_name(&self) -> &'static str {
-        self.name
-            .split_once('|')
-            .map_or(self.name, |(_, subcommand)| subcommand)
+        self.name.split_once('|').map_or(self.name, |(_, subcommand)| subcommand)
     }
 }
 

@@ -27,21 +27,10 @@ fn names_are_found_in_any_case() {
         let mixed: Vec<u8> = lower
             .iter()
             .enumerate()
-            .map(|(at, byte)| {
-                if at % 2 == 0 {
-                    byte.to_ascii_uppercase()
-                } else {
-                    *byte
-                }
-            })
+            .map(|(at, byte)| if at % 2 == 0 { byte.to_ascii_uppercase() } else { *byte })
             .collect();
         for name in [lower, &lower.to_ascii_uppercase(), &mixed] {
-            assert_eq!(
-                lookup(name).map(|found| found.id),
-                Some(spec.id),
-                "{}",
-                spec.name
-            );
+            assert_eq!(lookup(name).map(|found| found.id), Some(spec.id), "{}", spec.name);
         }
         for subcommand in spec.subcommands {
             let short = subcommand.short_name().to_ascii_uppercase();
@@ -56,8 +45,7 @@ fn names_are_found_in_any_case() {
 
 #[test]
 fn names_that_are_nearly_right_are_not_found() {
-    let is_name =
-        |name: &[u8]| top_level().any(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name));
+    let is_name = |name: &[u8]| top_level().any(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name));
     for spec in top_level() {
         let name = spec.name.as_bytes();
         for at in 0..name.len() {
@@ -115,11 +103,7 @@ proptest! {
 fn requests_are_resolved() {
     let check = |line: &str, expected: Result<CommandId, LookupError>| {
         let args = split(line);
-        assert_eq!(
-            resolve(args.as_slice()).map(|spec| spec.id),
-            expected,
-            "{line}"
-        );
+        assert_eq!(resolve(args.as_slice()).map(|spec| spec.id), expected, "{line}");
     };
     check("GET a", Ok(CommandId::Get));
     check("Config Get *", Ok(CommandId::ConfigGet));
@@ -134,14 +118,8 @@ fn requests_are_resolved() {
 #[test]
 fn errors_have_the_texts_of_redis() {
     let unknown = |args: &[&[u8]]| String::from_utf8(errors::unknown_command(args)).unwrap();
-    assert_eq!(
-        unknown(&[b"foo"]),
-        "ERR unknown command 'foo', with args beginning with: "
-    );
-    assert_eq!(
-        unknown(&[b"foo", b"a", b"b"]),
-        "ERR unknown command 'foo', with args beginning with: 'a' 'b' "
-    );
+    assert_eq!(unknown(&[b"foo"]), "ERR unknown command 'foo', with args beginning with: ");
+    assert_eq!(unknown(&[b"foo", b"a", b"b"]), "ERR unknown command 'foo', with args beginning with: 'a' 'b' ");
     assert_eq!(
         unknown(&[b"f\r\noo", b"a\nb", b"c\0d"]),
         "ERR unknown command 'f  oo', with args beginning with: 'a b' 'c' "
@@ -154,16 +132,10 @@ fn errors_have_the_texts_of_redis() {
     );
     assert_eq!(
         unknown(&[b"f", &long[..120], &long]),
-        format!(
-            "ERR unknown command 'f', with args beginning with: '{}' 'xxxxx' ",
-            "x".repeat(120)
-        )
+        format!("ERR unknown command 'f', with args beginning with: '{}' 'xxxxx' ", "x".repeat(120))
     );
     let args: &[&[u8]] = &[b"config", b"x"];
-    assert_eq!(
-        errors::unknown_subcommand(args),
-        b"ERR unknown subcommand 'x'. Try CONFIG HELP."
-    );
+    assert_eq!(errors::unknown_subcommand(args), b"ERR unknown subcommand 'x'. Try CONFIG HELP.");
     assert_eq!(
         errors::subcommand_syntax(args),
         b"ERR unknown subcommand or wrong number of arguments for 'x'. Try CONFIG HELP."
@@ -181,20 +153,10 @@ fn single_keys_are_those_of_the_specs() {
     assert_eq!(single(CommandId::Set), Some(1));
     assert_eq!(single(CommandId::ObjectEncoding), Some(2));
     assert_eq!(single(CommandId::XgroupCreate), Some(2));
-    for id in [
-        CommandId::Mget,
-        CommandId::Eval,
-        CommandId::Sort,
-        CommandId::Rename,
-    ] {
+    for id in [CommandId::Mget, CommandId::Eval, CommandId::Sort, CommandId::Rename] {
         assert_eq!(single(id), None);
     }
-    for id in [
-        CommandId::Ping,
-        CommandId::Publish,
-        CommandId::Spublish,
-        CommandId::Config,
-    ] {
+    for id in [CommandId::Ping, CommandId::Publish, CommandId::Spublish, CommandId::Config] {
         assert_eq!(single(id), None);
     }
     for spec in all() {
@@ -214,27 +176,15 @@ fn shard_channels_are_routed_and_are_no_keys() {
     let spec = spec(CommandId::Ssubscribe);
     assert!(keys::keys(spec, args.as_slice()).unwrap().is_empty());
     let routed = keys::routing_keys(spec, args.as_slice()).unwrap();
-    assert_eq!(
-        routed.iter().map(|key| key.position).collect::<Vec<_>>(),
-        [1, 2]
-    );
+    assert_eq!(routed.iter().map(|key| key.position).collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
 fn channels_are_found() {
     let found = |id, argument_count| channels(spec(id), argument_count);
-    assert_eq!(
-        found(CommandId::Publish, 3),
-        Some((ChannelUse::Publish, 1..2))
-    );
-    assert_eq!(
-        found(CommandId::Psubscribe, 3),
-        Some((ChannelUse::SubscribePattern, 1..3))
-    );
-    assert_eq!(
-        found(CommandId::Unsubscribe, 1),
-        Some((ChannelUse::Unsubscribe, 1..1))
-    );
+    assert_eq!(found(CommandId::Publish, 3), Some((ChannelUse::Publish, 1..2)));
+    assert_eq!(found(CommandId::Psubscribe, 3), Some((ChannelUse::SubscribePattern, 1..3)));
+    assert_eq!(found(CommandId::Unsubscribe, 1), Some((ChannelUse::Unsubscribe, 1..1)));
     assert_eq!(found(CommandId::Get, 2), None);
 }
 
@@ -245,4 +195,26 @@ fn many_keys_are_found() {
     let found = keys::keys(spec(CommandId::Del), args.as_slice()).unwrap();
     assert_eq!(found.len(), 1000);
     assert_eq!(found[999].position, 1000);
+}
+
+#[test]
+fn keys_that_are_touched_but_not_told() {
+    let positions = |line: &str, touched: bool| -> Option<Vec<u32>> {
+        let args = split(line);
+        let spec = lookup(args[0]).unwrap();
+        let args = args.as_slice();
+        let found = if touched { keys::touched_keys(spec, args) } else { keys::keys(spec, args) };
+        Some(found.ok()?.iter().map(|key| key.position).collect())
+    };
+    for (line, told, touched) in [
+        ("PFMERGE a", None, vec![1]),
+        ("PFMERGE a b c", Some(vec![1, 2, 3]), vec![1, 2, 3]),
+        ("GEORADIUS a 1 1 1 m STORE b STORE c", Some(vec![1, 7]), vec![1, 9]),
+        ("GEORADIUSBYMEMBER a m 1 m STORE b STOREDIST c", Some(vec![1, 6, 8]), vec![1, 8]),
+        ("GEORADIUS a 1 1 1 m", Some(vec![1]), vec![1]),
+        ("GET a", Some(vec![1]), vec![1]),
+    ] {
+        assert_eq!(positions(line, false), told, "{line}");
+        assert_eq!(positions(line, true), Some(touched), "{line}");
+    }
 }

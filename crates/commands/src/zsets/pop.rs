@@ -137,7 +137,7 @@ fn pop_or_wait(ctx: &mut Ctx<'_>, args: Args<'_>, extreme: Extreme) -> CmdResult
 
 fn wait(ctx: &mut Ctx<'_>, keys: Range<usize>, deadline_ms: Option<i64>) -> CmdResult {
     if ctx.may_block {
-        ctx.wait_for(Block { keys, deadline_ms, timeout_reply: TimeoutReply::NullArray });
+        ctx.wait_for(Block { keys, deadline_ms, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() });
     } else {
         ctx.out.null_array();
     }

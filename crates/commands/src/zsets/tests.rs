@@ -535,9 +535,15 @@ fn waits_only_where_it_may() {
     bench.may_block = true;
     bench.check("BZPOPMAX a b 2", "(blocked)");
     let deadline_ms = Some(bench.now_ms + 2000);
-    assert_eq!(bench.block, Some(Block { keys: 1..3, deadline_ms, timeout_reply: TimeoutReply::NullArray }));
+    assert_eq!(
+        bench.block,
+        Some(Block { keys: 1..3, deadline_ms, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() })
+    );
     bench.check("BZMPOP 0 2 a b MAX COUNT 3", "(blocked)");
-    assert_eq!(bench.block, Some(Block { keys: 3..5, deadline_ms: None, timeout_reply: TimeoutReply::NullArray }));
+    assert_eq!(
+        bench.block,
+        Some(Block { keys: 3..5, deadline_ms: None, timeout_reply: TimeoutReply::NullArray, replaced: Vec::new() })
+    );
     bench.check("ZADD b 1 x 2 y", ":2");
     bench.check("BZPOPMAX a b 2", "*3 $1 b $1 y $1 2");
 }

@@ -81,9 +81,7 @@ impl Hash {
     /// An empty hash, a listpack.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            body: Tagged::thin(Listpack::new()),
-        }
+        Self { body: Tagged::thin(Listpack::new()) }
     }
 
     /// A hash of a listpack from outside.
@@ -92,14 +90,10 @@ impl Hash {
     /// When the elements are not pairs with different names. It may be empty or over the limits:
     /// see [`convert_if_over`](Self::convert_if_over).
     pub fn from_listpack(listpack: Listpack) -> Result<Self, NotPairs> {
-        if !listpack.len().is_multiple_of(2)
-            || has_duplicates(listpack.pairs().map(|(name, _)| name))
-        {
+        if !listpack.len().is_multiple_of(2) || has_duplicates(listpack.pairs().map(|(name, _)| name)) {
             return Err(NotPairs);
         }
-        Ok(Self {
-            body: Tagged::thin(listpack),
-        })
+        Ok(Self { body: Tagged::thin(listpack) })
     }
 
     /// Number of fields.
@@ -127,11 +121,7 @@ impl Hash {
     /// How the hash is kept.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
-        if self.as_listpack().is_some() {
-            Encoding::Listpack
-        } else {
-            Encoding::Hashtable
-        }
+        if self.as_listpack().is_some() { Encoding::Listpack } else { Encoding::Hashtable }
     }
 
     /// The listpack, if that is how it is kept.
@@ -199,11 +189,7 @@ impl Hash {
     ///
     /// Redis: the arguments of HSET, HMSET and HSETNX decide together, before any is set: more pairs
     /// than the limit, a string over the limit, or 1 GiB in all make it a table at once.
-    pub fn prepare<'s>(
-        &mut self,
-        strings: impl ExactSizeIterator<Item = &'s [u8]>,
-        limits: &Limits,
-    ) {
+    pub fn prepare<'s>(&mut self, strings: impl ExactSizeIterator<Item = &'s [u8]>, limits: &Limits) {
         let Some(listpack) = self.as_listpack() else {
             return;
         };
@@ -226,10 +212,7 @@ impl Hash {
     pub fn set(&mut self, field: &[u8], value: &[u8], limits: &Limits) -> bool {
         if let Some(listpack) = self.as_listpack() {
             let longest = field.len().max(value.len());
-            let both = field
-                .len()
-                .saturating_add(value.len())
-                .saturating_add(ENTRY_OVERHEAD);
+            let both = field.len().saturating_add(value.len()).saturating_add(ENTRY_OVERHEAD);
             if longest > limits.max_listpack_value || !listpack.safe_to_add(both) {
                 self.convert();
             }
@@ -284,10 +267,7 @@ impl Hash {
         let mut table = Table::new();
         for (name, value) in listpack.pairs() {
             let (mut name_text, mut value_text) = ([0; 24], [0; 24]);
-            let field = Field::new(
-                name.to_bytes(&mut name_text),
-                value.to_bytes(&mut value_text),
-            );
+            let field = Field::new(name.to_bytes(&mut name_text), value.to_bytes(&mut value_text));
             table.insert_unique(field.hash(), field);
         }
         self.body = Tagged::boxed(Box::new(table));
@@ -297,9 +277,7 @@ impl Hash {
     pub fn convert_if_over(&mut self, limits: &Limits) {
         if let Some(listpack) = self.as_listpack()
             && (listpack.len() / 2 > limits.max_listpack_entries
-                || listpack
-                    .iter()
-                    .any(|elem| elem.len_as_text() > limits.max_listpack_value))
+                || listpack.iter().any(|elem| elem.len_as_text() > limits.max_listpack_value))
         {
             self.convert();
         }
@@ -318,17 +296,10 @@ impl Hash {
     /// Calls `visit` with fields from `cursor` on and answers the next cursor, 0 at the end.
     ///
     /// A listpack is visited whole. A table gives SCAN's guarantee: see [`Table::scan`].
-    pub fn scan(
-        &self,
-        cursor: u64,
-        count: usize,
-        mut visit: impl FnMut(Elem<'_>, Elem<'_>),
-    ) -> u64 {
+    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Elem<'_>, Elem<'_>)) -> u64 {
         match self.body.get() {
             Choice::Thin(listpack) => {
-                listpack
-                    .pairs()
-                    .for_each(|(name, value)| visit(name, value));
+                listpack.pairs().for_each(|(name, value)| visit(name, value));
                 0
             }
             Choice::Boxed(table) => table.scan(cursor, count, |field| {
@@ -350,12 +321,7 @@ impl Hash {
     }
 
     /// Calls `visit` with `count` fields, each drawn from all.
-    pub fn random_with_repeats<'h>(
-        &'h self,
-        rng: &mut Rng,
-        count: usize,
-        mut visit: impl FnMut(Elem<'h>, Elem<'h>),
-    ) {
+    pub fn random_with_repeats<'h>(&'h self, rng: &mut Rng, count: usize, mut visit: impl FnMut(Elem<'h>, Elem<'h>)) {
         match self.body.get() {
             Choice::Thin(listpack) => {
                 listpack.random_with_repeats(2, count, &mut |below| rng.usize(..below), &mut visit);
@@ -378,9 +344,7 @@ impl Hash {
         mut visit: impl FnMut(Elem<'h>, Elem<'h>),
     ) -> usize {
         match self.body.get() {
-            Choice::Thin(listpack) => {
-                listpack.random_distinct(2, count, &mut |below| rng.usize(..below), &mut visit)
-            }
+            Choice::Thin(listpack) => listpack.random_distinct(2, count, &mut |below| rng.usize(..below), &mut visit),
             Choice::Boxed(table) => table.random_distinct(rng, count, |field| {
                 let (name, value) = pair(field);
                 visit(name, value);

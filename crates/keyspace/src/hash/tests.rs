@@ -7,14 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMITS: Limits = Limits {
-    max_listpack_entries: 8,
-    max_listpack_value: 12,
-};
-const WIDE: Limits = Limits {
-    max_listpack_entries: 512,
-    max_listpack_value: 64,
-};
+const LIMITS: Limits = Limits { max_listpack_entries: 8, max_listpack_value: 12 };
+const WIDE: Limits = Limits { max_listpack_entries: 512, max_listpack_value: 64 };
 
 type Model = HashMap<Vec<u8>, Vec<u8>>;
 
@@ -51,10 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn contents(hash: &Hash) -> Model {
-    let all: Vec<_> = hash
-        .iter()
-        .map(|(name, value)| (name.to_vec(), value.to_vec()))
-        .collect();
+    let all: Vec<_> = hash.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     let len = all.len();
     let model: Model = all.into_iter().collect();
     assert_eq!(model.len(), len, "each field once");
@@ -131,10 +122,7 @@ proptest! {
 #[test]
 fn arguments_decide_together() {
     let texts: [&[u8]; 4] = [b"a", b"1", b"b", b"2"];
-    let one_entry = Limits {
-        max_listpack_entries: 1,
-        max_listpack_value: 64,
-    };
+    let one_entry = Limits { max_listpack_entries: 1, max_listpack_value: 64 };
     let mut hash = Hash::new();
     hash.prepare(texts.into_iter(), &one_entry);
     assert_eq!(hash.encoding(), Encoding::Hashtable);
@@ -203,10 +191,7 @@ fn a_big_hash_costs_at_most_forty_six_bytes_per_field() {
         hash.set(format!("field:{number:012}").as_bytes(), b"xxx", &WIDE);
         if number > 10_000 && number.is_multiple_of(5_000) {
             let bytes = hash.memory_bytes(1);
-            assert!(
-                bytes <= 46 * (number + 1),
-                "{bytes} bytes for {number} fields"
-            );
+            assert!(bytes <= 46 * (number + 1), "{bytes} bytes for {number} fields");
         }
     }
     assert_eq!(hash.memory_bytes(0), hash.memory_bytes(5));

@@ -135,12 +135,7 @@ impl List {
     /// Pushes elements in order.
     ///
     /// Redis: the lengths of all of them together decide beforehand whether the list becomes a quicklist.
-    pub fn push_all<'v>(
-        &mut self,
-        end: End,
-        values: impl Iterator<Item = &'v [u8]> + Clone,
-        limits: &ListLimits,
-    ) {
+    pub fn push_all<'v>(&mut self, end: End, values: impl Iterator<Item = &'v [u8]> + Clone, limits: &ListLimits) {
         let (bytes, count) = values.clone().fold((0, 0), |(bytes, count), value| (bytes + value.len(), count + 1));
         self.make_room(bytes, count, limits);
         for value in values {

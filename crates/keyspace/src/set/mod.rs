@@ -112,25 +112,19 @@ impl Set {
     /// An empty listpack.
     #[must_use]
     pub fn listpack() -> Self {
-        Self {
-            body: Tagged::thin(Listpack::new()),
-        }
+        Self { body: Tagged::thin(Listpack::new()) }
     }
 
     /// An empty table.
     #[must_use]
     pub fn table() -> Self {
-        Self {
-            body: Tagged::boxed(Box::new(Table::new())),
-        }
+        Self { body: Tagged::boxed(Box::new(Table::new())) }
     }
 
     /// A set of integers.
     #[must_use]
     pub fn from_intset(intset: Intset) -> Self {
-        Self {
-            body: Tagged::third(intset),
-        }
+        Self { body: Tagged::third(intset) }
     }
 
     /// A set of a listpack from outside.
@@ -141,9 +135,7 @@ impl Set {
         if has_duplicates(listpack.iter()) {
             return Err(DuplicateMember);
         }
-        Ok(Self {
-            body: Tagged::thin(listpack),
-        })
+        Ok(Self { body: Tagged::thin(listpack) })
     }
 
     /// Number of members.
@@ -222,9 +214,7 @@ impl Set {
         match self.body.get() {
             Choice::Thin(listpack) => listpack.find(member, 0).is_some(),
             Choice::Boxed(table) => table.contains(hash_key(member), member),
-            Choice::Third(intset) => {
-                num::parse_i64(member).is_some_and(|value| intset.contains(value))
-            }
+            Choice::Third(intset) => num::parse_i64(member).is_some_and(|value| intset.contains(value)),
         }
     }
 
@@ -352,9 +342,7 @@ impl Set {
         let is_over = match self.body.get() {
             Choice::Thin(listpack) => {
                 listpack.len() > limits.max_listpack_entries
-                    || listpack
-                        .iter()
-                        .any(|member| member.len_as_text() > limits.max_listpack_value)
+                    || listpack.iter().any(|member| member.len_as_text() > limits.max_listpack_value)
             }
             Choice::Boxed(_) => false,
             Choice::Third(intset) => intset.len() > max_intset_entries(limits),
@@ -379,9 +367,7 @@ impl Set {
     /// Intset and listpack are visited whole. A table gives SCAN's guarantee: see [`Table::scan`].
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Elem<'_>)) -> u64 {
         match self.body.get() {
-            Choice::Boxed(table) => {
-                table.scan(cursor, count, |member| visit(Elem::Bytes(member.text())))
-            }
+            Choice::Boxed(table) => table.scan(cursor, count, |member| visit(Elem::Bytes(member.text()))),
             _ => {
                 self.iter().for_each(visit);
                 0
@@ -396,8 +382,7 @@ impl Set {
             Choice::Thin(listpack) => listpack.allocated_bytes(),
             Choice::Boxed(table) => {
                 let samples = if samples == 0 { table.len() } else { samples };
-                size_of::<Table<Member>>()
-                    + table.memory_bytes_with(samples, Member::allocated_bytes)
+                size_of::<Table<Member>>() + table.memory_bytes_with(samples, Member::allocated_bytes)
             }
             Choice::Third(intset) => intset.allocated_bytes(),
         }

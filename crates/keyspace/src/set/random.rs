@@ -12,9 +12,7 @@ impl Set {
     pub fn random(&self, rng: &mut Rng) -> Option<Elem<'_>> {
         match self.body.get() {
             Choice::Thin(listpack) if listpack.is_empty() => None,
-            Choice::Thin(listpack) => {
-                listpack.get_index(i64::try_from(rng.usize(..listpack.len())).ok()?)
-            }
+            Choice::Thin(listpack) => listpack.get_index(i64::try_from(rng.usize(..listpack.len())).ok()?),
             Choice::Boxed(table) => table.random(rng).map(|member| Elem::Bytes(member.text())),
             Choice::Third(intset) if intset.is_empty() => None,
             Choice::Third(intset) => intset.get(rng.usize(..intset.len())).map(Elem::Int),
@@ -22,12 +20,7 @@ impl Set {
     }
 
     /// Calls `visit` with `count` members, each drawn from all.
-    pub fn random_with_repeats<'s>(
-        &'s self,
-        rng: &mut Rng,
-        count: usize,
-        mut visit: impl FnMut(Elem<'s>),
-    ) {
+    pub fn random_with_repeats<'s>(&'s self, rng: &mut Rng, count: usize, mut visit: impl FnMut(Elem<'s>)) {
         if let Some(listpack) = self.as_listpack() {
             let below = &mut |below| rng.usize(..below);
             return listpack.random_with_repeats(1, count, below, &mut |member, _| visit(member));
@@ -37,20 +30,13 @@ impl Set {
 
     /// Calls `visit` with `count` different members, or all if there are fewer; every choice of them
     /// has the same chance. Answers how many.
-    pub fn random_distinct<'s>(
-        &'s self,
-        rng: &mut Rng,
-        count: usize,
-        mut visit: impl FnMut(Elem<'s>),
-    ) -> usize {
+    pub fn random_distinct<'s>(&'s self, rng: &mut Rng, count: usize, mut visit: impl FnMut(Elem<'s>)) -> usize {
         match self.body.get() {
             Choice::Thin(listpack) => {
                 let below = &mut |below| rng.usize(..below);
                 listpack.random_distinct(1, count, below, &mut |member, _| visit(member))
             }
-            Choice::Boxed(table) => {
-                table.random_distinct(rng, count, |member| visit(Elem::Bytes(member.text())))
-            }
+            Choice::Boxed(table) => table.random_distinct(rng, count, |member| visit(Elem::Bytes(member.text()))),
             Choice::Third(intset) => {
                 // Each in turn is taken with the chance that the wanted have among those left.
                 let wanted = count.min(intset.len());
@@ -102,13 +88,7 @@ impl Set {
     ///
     /// Redis: if few are to stay (`count` is at least five times as many), those who stay are drawn
     /// and move to a new set, so a table may come out as a listpack.
-    pub fn pop_many(
-        &mut self,
-        rng: &mut Rng,
-        count: usize,
-        limits: &Limits,
-        mut taken: impl FnMut(Elem<'_>),
-    ) {
+    pub fn pop_many(&mut self, rng: &mut Rng, count: usize, limits: &Limits, mut taken: impl FnMut(Elem<'_>)) {
         let staying = self.len().saturating_sub(count);
         if staying.saturating_mul(MOVE_RATIO) > count {
             if let Choice::Thin(listpack) = self.body.get_mut() {
@@ -134,11 +114,7 @@ impl Set {
             }
             return;
         }
-        let mut rest = if self.as_intset().is_some() {
-            Self::intset()
-        } else {
-            Self::listpack()
-        };
+        let mut rest = if self.as_intset().is_some() { Self::intset() } else { Self::listpack() };
         self.random_distinct(rng, staying, |member| {
             rest.add_elem(member, limits);
         });

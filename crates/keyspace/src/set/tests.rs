@@ -7,21 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-const NARROW: Limits = Limits {
-    max_intset_entries: 10,
-    max_listpack_entries: 6,
-    max_listpack_value: 5,
-};
-const NARROW_INTSET: Limits = Limits {
-    max_intset_entries: 4,
-    max_listpack_entries: 9,
-    max_listpack_value: 5,
-};
-const REDIS: Limits = Limits {
-    max_intset_entries: 512,
-    max_listpack_entries: 128,
-    max_listpack_value: 64,
-};
+const NARROW: Limits = Limits { max_intset_entries: 10, max_listpack_entries: 6, max_listpack_value: 5 };
+const NARROW_INTSET: Limits = Limits { max_intset_entries: 4, max_listpack_entries: 9, max_listpack_value: 5 };
+const REDIS: Limits = Limits { max_intset_entries: 512, max_listpack_entries: 128, max_listpack_value: 64 };
 
 type Model = HashSet<Vec<u8>>;
 
@@ -70,17 +58,9 @@ fn contents(set: &Set) -> Model {
 }
 
 /// The rules of 7.2, from what is known of a set before a new member comes.
-fn encoding_after_add(
-    before: Encoding,
-    members: &Model,
-    added: &[u8],
-    limits: &Limits,
-) -> Encoding {
+fn encoding_after_add(before: Encoding, members: &Model, added: &[u8], limits: &Limits) -> Encoding {
     let is_integer = |text: &[u8]| {
-        std::str::from_utf8(text).is_ok_and(|text| {
-            text.parse::<i64>()
-                .is_ok_and(|number| number.to_string() == text)
-        })
+        std::str::from_utf8(text).is_ok_and(|text| text.parse::<i64>().is_ok_and(|number| number.to_string() == text))
     };
     let longest = members.iter().map(Vec::len).max().unwrap_or(0);
     match before {
@@ -92,14 +72,12 @@ fn encoding_after_add(
             }
         }
         Encoding::Intset
-            if members.len() < limits.max_listpack_entries
-                && longest.max(added.len()) <= limits.max_listpack_value =>
+            if members.len() < limits.max_listpack_entries && longest.max(added.len()) <= limits.max_listpack_value =>
         {
             Encoding::Listpack
         }
         Encoding::Listpack
-            if members.len() < limits.max_listpack_entries
-                && added.len() <= limits.max_listpack_value =>
+            if members.len() < limits.max_listpack_entries && added.len() <= limits.max_listpack_value =>
         {
             Encoding::Listpack
         }
@@ -213,23 +191,13 @@ fn numbers(len: usize, kind: u8) -> Set {
 
 #[test]
 fn the_first_member_and_the_number_to_come_choose_the_encoding() {
-    let of = |member: &str, hint| {
-        Set::for_member(member.as_bytes(), hint, &REDIS)
-            .encoding()
-            .name()
-    };
+    let of = |member: &str, hint| Set::for_member(member.as_bytes(), hint, &REDIS).encoding().name();
     assert_eq!(of("1", 512), "intset");
     assert_eq!(of("1", 513), "hashtable");
     assert_eq!(of("a", 128), "listpack");
     assert_eq!(of("a", 129), "hashtable");
-    let small_intset = Limits {
-        max_intset_entries: 2,
-        ..REDIS
-    };
-    assert_eq!(
-        Set::for_member(b"1", 3, &small_intset).encoding(),
-        Encoding::Listpack
-    );
+    let small_intset = Limits { max_intset_entries: 2, ..REDIS };
+    assert_eq!(Set::for_member(b"1", 3, &small_intset).encoding(), Encoding::Listpack);
 }
 
 #[test]
@@ -252,10 +220,7 @@ fn a_result_of_integers_can_become_an_intset() {
     assert_eq!(set.encoding(), Encoding::Intset);
     assert_eq!(contents(&set), contents(&numbers(20, 0)));
     let mut set = numbers(20, 1);
-    set.convert_to_intset(&Limits {
-        max_intset_entries: 19,
-        ..REDIS
-    });
+    set.convert_to_intset(&Limits { max_intset_entries: 19, ..REDIS });
     assert_eq!(set.encoding(), Encoding::Listpack);
 }
 
@@ -281,15 +246,10 @@ fn every_member_is_popped_equally_often() {
         let mut counts = [0_i32; 12];
         for _ in 0..6_000 {
             let mut set = numbers(12, kind);
-            let popped = set
-                .pop(&mut rng, |member| member.as_int().unwrap())
-                .unwrap();
+            let popped = set.pop(&mut rng, |member| member.as_int().unwrap()).unwrap();
             counts[usize::try_from(popped).unwrap()] += 1;
         }
-        assert!(
-            counts.iter().all(|count| (400..600).contains(count)),
-            "{kind}: {counts:?}"
-        );
+        assert!(counts.iter().all(|count| (400..600).contains(count)), "{kind}: {counts:?}");
     }
 }
 

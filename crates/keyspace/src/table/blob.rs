@@ -56,12 +56,7 @@ impl Field {
     pub fn new(name: &[u8], value: &[u8]) -> Self {
         let (name_head, name_head_len) = head(name.len());
         let (value_head, value_head_len) = head(value.len());
-        Self(allocate(&[
-            &name_head[..name_head_len],
-            name,
-            &value_head[..value_head_len],
-            value,
-        ]))
+        Self(allocate(&[&name_head[..name_head_len], name, &value_head[..value_head_len], value]))
     }
 
     /// The field's name.
@@ -85,8 +80,7 @@ impl Field {
     /// word: inside a table, call it through [`Place::update`](super::Place::update).
     pub fn set_value(&mut self, value: &[u8]) {
         let name_size = text_size(self.name().len());
-        let fits =
-            size_class::round_up(name_size + text_size(value.len())) == self.allocated_bytes();
+        let fits = size_class::round_up(name_size + text_size(value.len())) == self.allocated_bytes();
         if !fits {
             *self = Self::new(self.name(), value);
             return;
@@ -175,12 +169,7 @@ impl fmt::Debug for Member {
 
 impl fmt::Debug for Field {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "Field({}: {})",
-            self.name().escape_ascii(),
-            self.value().escape_ascii()
-        )
+        write!(out, "Field({}: {})", self.name().escape_ascii(), self.value().escape_ascii())
     }
 }
 
@@ -207,10 +196,7 @@ fn allocate(parts: &[&[u8]]) -> u64 {
 unsafe fn free(word: u64, size: usize) {
     // SAFETY: the caller's.
     unsafe {
-        alloc::dealloc(
-            ptr::with_exposed_provenance_mut(address(word)),
-            layout(size),
-        );
+        alloc::dealloc(ptr::with_exposed_provenance_mut(address(word)), layout(size));
     };
 }
 
@@ -230,11 +216,7 @@ unsafe fn text_at<'b>(at: *const u8) -> (&'b [u8], usize) {
     // SAFETY: a text is at least one byte; what its length says is there.
     unsafe {
         let first = *at;
-        let (len, head_len) = if first < FOUR_BYTES {
-            (usize::from(first), 1)
-        } else {
-            long_at(at)
-        };
+        let (len, head_len) = if first < FOUR_BYTES { (usize::from(first), 1) } else { long_at(at) };
         (slice::from_raw_parts(at.add(head_len), len), head_len + len)
     }
 }
@@ -297,10 +279,7 @@ const POINTER_MASK: u64 = 0xffff_ffff_fff0;
 const FOUR_BYTES: u8 = 254;
 const EIGHT_BYTES: u8 = 255;
 
-const _: () = assert!(
-    size_of::<usize>() == 8,
-    "handles and lengths are 64 bits wide"
-);
+const _: () = assert!(size_of::<usize>() == 8, "handles and lengths are 64 bits wide");
 
 #[cfg(test)]
 mod tests {
@@ -326,10 +305,7 @@ mod tests {
 
     #[test]
     fn a_usual_field_takes_thirty_two_bytes() {
-        assert_eq!(
-            Field::new(b"field:000000000001", b"xxx").allocated_bytes(),
-            32
-        );
+        assert_eq!(Field::new(b"field:000000000001", b"xxx").allocated_bytes(), 32);
         assert_eq!(Member::new(b"elem:000000001").allocated_bytes(), 16);
     }
 }

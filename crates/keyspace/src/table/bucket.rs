@@ -177,22 +177,13 @@ impl<T: Item> Bucket<T> {
         assert!(self.is_occupied(lane), "the lane holds an item");
         let fingerprint = self.fingerprint(lane);
         self.meta &= !(0xff << (lane * 8));
-        Loose {
-            word: self.words[lane],
-            fingerprint,
-            marker: PhantomData,
-        }
+        Loose { word: self.words[lane], fingerprint, marker: PhantomData }
     }
 
     /// Empties the bucket, its count of passers too, and hands out what it held.
     #[inline]
     pub(super) fn drain(&mut self) -> Drained<T> {
-        let drained = Drained {
-            lanes: self.occupied(),
-            meta: self.meta,
-            words: self.words,
-            marker: PhantomData,
-        };
+        let drained = Drained { lanes: self.occupied(), meta: self.meta, words: self.words, marker: PhantomData };
         self.meta = 0;
         drained
     }
@@ -205,11 +196,7 @@ impl<T: Item> Bucket<T> {
         // First, so that a panic of the taker loses items but never leaves one with two owners.
         self.meta = 0;
         for lane in lanes {
-            taker(Loose {
-                word: self.words[lane],
-                fingerprint: byte(meta, lane),
-                marker: PhantomData,
-            });
+            taker(Loose { word: self.words[lane], fingerprint: byte(meta, lane), marker: PhantomData });
         }
     }
 
@@ -254,14 +241,10 @@ impl<T: Item> Bucket<T> {
     #[inline]
     pub(super) fn items_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let lanes = self.occupied();
-        self.words
-            .iter_mut()
-            .enumerate()
-            .filter(move |(lane, _)| lanes.contains(*lane))
-            .map(|(_, word)| {
-                // SAFETY: the lane is occupied, so its word is a live item.
-                unsafe { view_mut(word) }
-            })
+        self.words.iter_mut().enumerate().filter(move |(lane, _)| lanes.contains(*lane)).map(|(_, word)| {
+            // SAFETY: the lane is occupied, so its word is a live item.
+            unsafe { view_mut(word) }
+        })
     }
 }
 
@@ -279,11 +262,7 @@ impl<T: Item> Loose<T> {
     #[inline]
     pub(super) fn new(item: T, fingerprint: u8, position: u16) -> Self {
         debug_assert_ne!(fingerprint, 0);
-        Self {
-            word: pack(item, position),
-            fingerprint: fingerprint | u8::from(fingerprint == 0),
-            marker: PhantomData,
-        }
+        Self { word: pack(item, position), fingerprint: fingerprint | u8::from(fingerprint == 0), marker: PhantomData }
     }
 
     /// Its position bits.
@@ -295,10 +274,7 @@ impl<T: Item> Loose<T> {
     /// The same item with other position bits.
     #[inline]
     pub(super) fn at_position(self, position: u16) -> Self {
-        Self {
-            word: self.word & WORD_MASK | u64::from(position) << POSITION_SHIFT,
-            ..self
-        }
+        Self { word: self.word & WORD_MASK | u64::from(position) << POSITION_SHIFT, ..self }
     }
 
     /// The item itself, borrowed.
@@ -330,11 +306,7 @@ impl<T: Item> Iterator for Drained<T> {
     #[inline]
     fn next(&mut self) -> Option<Loose<T>> {
         let lane = self.lanes.next()?;
-        Some(Loose {
-            word: self.words[lane],
-            fingerprint: byte(self.meta, lane),
-            marker: PhantomData,
-        })
+        Some(Loose { word: self.words[lane], fingerprint: byte(self.meta, lane), marker: PhantomData })
     }
 }
 
@@ -393,10 +365,7 @@ pub(super) struct BucketArray<T> {
 impl<T> BucketArray<T> {
     /// No buckets, no allocation.
     pub(super) fn empty() -> Self {
-        Self {
-            raw: NonNull::<Bucket<T>>::dangling().cast(),
-            marker: PhantomData,
-        }
+        Self { raw: NonNull::<Bucket<T>>::dangling().cast(), marker: PhantomData }
     }
 
     /// `count` empty buckets.
@@ -404,24 +373,13 @@ impl<T> BucketArray<T> {
         if count == 0 {
             return Self::empty();
         }
-        assert!(
-            count <= MAX_COUNT,
-            "a segment is split or bounded before this"
-        );
+        assert!(count <= MAX_COUNT, "a segment is split or bounded before this");
         let layout = Self::layout(count);
         // SAFETY: the layout's size is not 0.
         let fresh = unsafe { alloc::alloc_zeroed(layout) };
-        let Some(fresh) = NonNull::new(fresh) else {
-            alloc::handle_alloc_error(layout)
-        };
-        assert!(
-            fresh.addr().get() >> POSITION_SHIFT == 0,
-            "user space is 48 bits wide"
-        );
-        Self {
-            raw: fresh.map_addr(|addr| addr | count << POSITION_SHIFT),
-            marker: PhantomData,
-        }
+        let Some(fresh) = NonNull::new(fresh) else { alloc::handle_alloc_error(layout) };
+        assert!(fresh.addr().get() >> POSITION_SHIFT == 0, "user space is 48 bits wide");
+        Self { raw: fresh.map_addr(|addr| addr | count << POSITION_SHIFT), marker: PhantomData }
     }
 
     /// Number of buckets.
@@ -457,20 +415,12 @@ impl<T> BucketArray<T> {
 
     #[inline]
     fn start(&self) -> *mut Bucket<T> {
-        self.raw
-            .as_ptr()
-            .map_addr(|addr| addr & ADDRESS_MASK)
-            .cast()
+        self.raw.as_ptr().map_addr(|addr| addr & ADDRESS_MASK).cast()
     }
 
     fn layout(count: usize) -> Layout {
         // SAFETY: 64 is a power of two, and 65,535 × 64 does not overflow.
-        unsafe {
-            Layout::from_size_align_unchecked(
-                count * mem::size_of::<Bucket<T>>(),
-                mem::align_of::<Bucket<T>>(),
-            )
-        }
+        unsafe { Layout::from_size_align_unchecked(count * mem::size_of::<Bucket<T>>(), mem::align_of::<Bucket<T>>()) }
     }
 }
 
@@ -491,10 +441,7 @@ unsafe impl<T> Thin for BucketArray<T> {
     }
 
     unsafe fn from_thin(raw: NonNull<u8>) -> Self {
-        Self {
-            raw,
-            marker: PhantomData,
-        }
+        Self { raw, marker: PhantomData }
     }
 }
 

@@ -55,12 +55,7 @@ impl<T: Item> Directory<T> {
         let widest = array.count().max(MAX_BUCKETS);
         Self {
             slots: vec![0],
-            segments: vec![Segment {
-                array,
-                len: narrow(len),
-                prefix: 0,
-                depth: Depth::ROOT,
-            }],
+            segments: vec![Segment { array, len: narrow(len), prefix: 0, depth: Depth::ROOT }],
             depth: Depth::ROOT,
             at_depth,
             widest,
@@ -105,11 +100,7 @@ impl<T: Item> Directory<T> {
         size_of::<Self>()
             + self.slots.capacity() * size_of::<u16>()
             + self.segments.capacity() * size_of::<Segment<T>>()
-            + self
-                .segments
-                .iter()
-                .map(|segment| segment.array.allocated_bytes())
-                .sum::<usize>()
+            + self.segments.iter().map(|segment| segment.array.allocated_bytes()).sum::<usize>()
     }
 
     /// Counts an item put into segment `index`.
@@ -169,11 +160,7 @@ impl<T: Item> Directory<T> {
                 ahead.prefetch_all();
             }
             segment.array.buckets_mut()[at].drain_into(|loose| {
-                let side = if depth.is_upper(loose.position()) {
-                    &mut upper
-                } else {
-                    &mut lower
-                };
+                let side = if depth.is_upper(loose.position()) { &mut upper } else { &mut lower };
                 let loose = if below.opens_window() {
                     let position = below.position(loose.item().hash());
                     loose.at_position(position)
@@ -184,19 +171,9 @@ impl<T: Item> Directory<T> {
             });
         }
         let prefix = segment.prefix | 1 << (15 - depth.bits());
-        *segment = Segment {
-            array: lower,
-            len: narrow(lower_len),
-            prefix: segment.prefix,
-            depth: below,
-        };
+        *segment = Segment { array: lower, len: narrow(lower_len), prefix: segment.prefix, depth: below };
         let added = self.segments.len();
-        self.segments.push(Segment {
-            array: upper,
-            len: narrow(upper_len),
-            prefix,
-            depth: below,
-        });
+        self.segments.push(Segment { array: upper, len: narrow(upper_len), prefix, depth: below });
         self.name(added);
         self.at_depth[depth.bits() as usize] -= 1;
         self.at_depth[below.bits() as usize] += 2;
@@ -217,19 +194,12 @@ impl<T: Item> Directory<T> {
 
     /// The array of the only segment, if there is only one; the directory is to be dropped then.
     pub(super) fn take_single(&mut self) -> Option<BucketArray<T>> {
-        if self.segments.len() == 1 {
-            self.segments.pop().map(|segment| segment.array)
-        } else {
-            None
-        }
+        if self.segments.len() == 1 { self.segments.pop().map(|segment| segment.array) } else { None }
     }
 
     /// All arrays.
     pub(super) fn into_arrays(self) -> Vec<BucketArray<T>> {
-        self.segments
-            .into_iter()
-            .map(|segment| segment.array)
-            .collect()
+        self.segments.into_iter().map(|segment| segment.array).collect()
     }
 
     /// The segment that shares all but the last bit of the prefix, if it is as deep.
@@ -263,12 +233,7 @@ impl<T: Item> Directory<T> {
             });
         }
         let prefix = self.segments[one].prefix & self.segments[other].prefix;
-        self.segments[one] = Segment {
-            array,
-            len,
-            prefix,
-            depth: above,
-        };
+        self.segments[one] = Segment { array, len, prefix, depth: above };
         self.name(one);
         self.segments.swap_remove(other);
         if other < self.segments.len() {
@@ -291,11 +256,7 @@ impl<T: Item> Directory<T> {
         let first = usize::from(segment.prefix) >> (16 - self.depth.bits());
         let count = 1 << (self.depth.bits() - segment.depth.bits());
         let name = u16::try_from(index).unwrap_or(u16::MAX);
-        debug_assert_eq!(
-            usize::from(name),
-            index,
-            "65,536 segments of depth 16 at most"
-        );
+        debug_assert_eq!(usize::from(name), index, "65,536 segments of depth 16 at most");
         self.slots[first..first + count].fill(name);
     }
 
@@ -307,21 +268,12 @@ impl<T: Item> Directory<T> {
             assert!(segment.depth.bits() <= self.depth.bits());
             let of_slot = (slot as u64) << 1 << (63 - self.depth.bits());
             let mask = !(u64::MAX >> segment.depth.bits());
-            assert_eq!(
-                of_slot & mask,
-                u64::from(segment.prefix) << 48,
-                "slot {slot}"
-            );
+            assert_eq!(of_slot & mask, u64::from(segment.prefix) << 48, "slot {slot}");
         }
         let mut at_depth = [0; DEPTHS];
         for segment in &self.segments {
             at_depth[segment.depth.bits() as usize] += 1;
-            let held: usize = segment
-                .array
-                .buckets()
-                .iter()
-                .map(|bucket| bucket.occupied().count())
-                .sum();
+            let held: usize = segment.array.buckets().iter().map(|bucket| bucket.occupied().count()).sum();
             assert_eq!(held, segment.len as usize);
             assert!(segment.array.count() <= self.widest);
         }
@@ -331,22 +283,12 @@ impl<T: Item> Directory<T> {
 
 fn count_upper<T: Item>(segment: &Segment<T>) -> usize {
     let buckets = segment.array.buckets().iter();
-    buckets
-        .map(|bucket| {
-            bucket
-                .occupied()
-                .filter(|&lane| segment.depth.is_upper(bucket.position(lane)))
-                .count()
-        })
-        .sum()
+    buckets.map(|bucket| bucket.occupied().filter(|&lane| segment.depth.is_upper(bucket.position(lane))).count()).sum()
 }
 
 /// A segment's count as it is kept.
 fn narrow(len: usize) -> u32 {
-    debug_assert!(
-        u32::try_from(len).is_ok(),
-        "a segment has at most 65,535 buckets"
-    );
+    debug_assert!(u32::try_from(len).is_ok(), "a segment has at most 65,535 buckets");
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 

@@ -18,19 +18,9 @@ pub struct Iter<'t, T> {
 }
 
 impl<'t, T: Item> Iter<'t, T> {
-    pub(super) fn new(
-        array: Option<&'t BucketArray<T>>,
-        segments: &'t [Segment<T>],
-        len: usize,
-    ) -> Self {
+    pub(super) fn new(array: Option<&'t BucketArray<T>>, segments: &'t [Segment<T>], len: usize) -> Self {
         let buckets = array.map_or(&[][..], BucketArray::buckets).iter();
-        Self {
-            segments: segments.iter(),
-            buckets,
-            bucket: None,
-            lanes: Lanes::NONE,
-            left: len,
-        }
+        Self { segments: segments.iter(), buckets, bucket: None, lanes: Lanes::NONE, left: len }
     }
 }
 
@@ -73,12 +63,7 @@ pub struct IntoIter<T: Item> {
 
 impl<T: Item> IntoIter<T> {
     pub(super) fn new(arrays: Vec<BucketArray<T>>) -> Self {
-        Self {
-            arrays,
-            current: BucketArray::empty(),
-            next_bucket: 0,
-            drained: None,
-        }
+        Self { arrays, current: BucketArray::empty(), next_bucket: 0, drained: None }
     }
 }
 

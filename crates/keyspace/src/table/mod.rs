@@ -93,10 +93,7 @@ impl<T: Item> Table<T> {
     /// An empty table.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            root: Tagged::thin(BucketArray::empty()),
-            len: 0,
-        }
+        Self { root: Tagged::thin(BucketArray::empty()), len: 0 }
     }
 
     /// Number of items.
@@ -284,8 +281,7 @@ impl<T: Item> Table<T> {
             for bucket in 0..array.count() {
                 for lane in array.buckets()[bucket].occupied() {
                     if wanted(array.buckets()[bucket].item(lane)) {
-                        let loose =
-                            segment::take(array.buckets_mut(), depth, Spot { bucket, lane });
+                        let loose = segment::take(array.buckets_mut(), depth, Spot { bucket, lane });
                         count += 1;
                         taken(loose.into_item());
                     }
@@ -497,12 +493,7 @@ impl<'t, T: Item> IntoIterator for &'t Table<T> {
 }
 
 #[inline]
-fn find_in<'t, T: Item>(
-    array: &'t BucketArray<T>,
-    depth: Depth,
-    hash: u64,
-    key: &[u8],
-) -> Option<(Spot, &'t T)> {
+fn find_in<'t, T: Item>(array: &'t BucketArray<T>, depth: Depth, hash: u64, key: &[u8]) -> Option<(Spot, &'t T)> {
     let buckets = array.buckets();
     segment::find(buckets, Probe::new(hash, depth, buckets.len()), key)
 }
@@ -520,22 +511,10 @@ fn check_array<T: Item>(array: &BucketArray<T>, depth: Depth, prefix: u16) {
         for lane in bucket.occupied() {
             let item = bucket.item(lane);
             let probe = Probe::new(item.hash(), depth, buckets.len());
-            assert_eq!(
-                bucket.position(lane),
-                probe.position,
-                "position bits are the hash's"
-            );
-            assert_eq!(
-                bucket.fingerprint(lane),
-                probe.fingerprint,
-                "the fingerprint is the hash's"
-            );
+            assert_eq!(bucket.position(lane), probe.position, "position bits are the hash's");
+            assert_eq!(bucket.fingerprint(lane), probe.fingerprint, "the fingerprint is the hash's");
             let mask = !(u64::MAX >> depth.bits());
-            assert_eq!(
-                item.hash() & mask,
-                u64::from(prefix) << 48,
-                "the prefix is the segment's"
-            );
+            assert_eq!(item.hash() & mask, u64::from(prefix) << 48, "the prefix is the segment's");
             let mut on_the_way = probe.home;
             while on_the_way != at {
                 passed[on_the_way] += 1;
@@ -544,10 +523,7 @@ fn check_array<T: Item>(array: &BucketArray<T>, depth: Depth, prefix: u16) {
         }
     }
     for (bucket, &passed) in buckets.iter().zip(&passed) {
-        assert!(
-            bucket.passed() == passed.min(255) || bucket.passed() == 255,
-            "passers are counted"
-        );
+        assert!(bucket.passed() == passed.min(255) || bucket.passed() == 255, "passers are counted");
     }
 }
 

@@ -12,11 +12,7 @@ pub struct Place<'t, T: Item> {
 impl<'t, T: Item> Place<'t, T> {
     #[inline]
     pub(super) fn new(table: &'t mut Table<T>, segment: usize, spot: Spot) -> Self {
-        Self {
-            table,
-            segment,
-            spot,
-        }
+        Self { table, segment, spot }
     }
 
     /// The item.
@@ -39,32 +35,28 @@ impl<'t, T: Item> Place<'t, T> {
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self) -> &mut T {
-        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket]
-            .item_mut(self.spot.lane)
+        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket].item_mut(self.spot.lane)
     }
 
     /// As [`get_mut`](Self::get_mut), for as long as the table was borrowed.
     #[inline]
     #[must_use]
     pub fn into_mut(self) -> &'t mut T {
-        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket]
-            .item_mut(self.spot.lane)
+        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket].item_mut(self.spot.lane)
     }
 
     /// Lends the item to `change`, which may make it another word (say, after a reallocation). The
     /// key stays the same.
     #[inline]
     pub fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
-        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket]
-            .update(self.spot.lane, change)
+        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket].update(self.spot.lane, change)
     }
 
     /// Puts in `item`, of the same key, and gives back the one that was there.
     #[inline]
     pub fn replace(&mut self, item: T) -> T {
         debug_assert!(self.get().key() == item.key(), "a place belongs to a key");
-        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket]
-            .replace(self.spot.lane, item)
+        self.table.array_mut(self.segment).0.buckets_mut()[self.spot.bucket].replace(self.spot.lane, item)
     }
 
     /// Takes the item out.

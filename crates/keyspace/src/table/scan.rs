@@ -80,12 +80,7 @@ impl<T: Item> Table<T> {
 
     /// Calls `visit` with `count` different items, or all if there are fewer; every choice of them
     /// has the same chance. Answers how many.
-    pub fn random_distinct<'t>(
-        &'t self,
-        rng: &mut Rng,
-        count: usize,
-        mut visit: impl FnMut(&'t T),
-    ) -> usize {
+    pub fn random_distinct<'t>(&'t self, rng: &mut Rng, count: usize, mut visit: impl FnMut(&'t T)) -> usize {
         let wanted = count.min(self.len());
         if wanted.saturating_mul(3) > self.len() {
             // Each in turn is taken with the chance that the wanted have among those left.
@@ -114,16 +109,8 @@ impl<T: Item> Table<T> {
     pub fn memory_bytes_with(&self, samples: usize, item_bytes: impl FnMut(&T) -> usize) -> usize {
         let samples = samples.min(self.len());
         let sampled: usize = self.iter().take(samples).map(item_bytes).sum();
-        let items = sampled
-            .checked_div(samples)
-            .unwrap_or(0)
-            .saturating_mul(self.len());
-        self.memory_bytes()
-            + if samples == self.len() {
-                sampled
-            } else {
-                items
-            }
+        let items = sampled.checked_div(samples).unwrap_or(0).saturating_mul(self.len());
+        self.memory_bytes() + if samples == self.len() { sampled } else { items }
     }
 
     /// Calls `visit` with up to `count` items that lie together at a random place: cheap, and fair

@@ -108,11 +108,7 @@ impl Probe {
     #[inline]
     pub(super) fn new(hash: u64, depth: Depth, count: usize) -> Self {
         let position = depth.position(hash);
-        Self {
-            position,
-            fingerprint: fingerprint(hash),
-            home: depth.home(position, count),
-        }
+        Self { position, fingerprint: fingerprint(hash), home: depth.home(position, count) }
     }
 }
 
@@ -134,11 +130,7 @@ pub(super) fn fingerprint(hash: u64) -> u8 {
 
 /// Finds `key`: where it is and its item.
 #[inline]
-pub(super) fn find<'b, T: Item>(
-    buckets: &'b [Bucket<T>],
-    probe: Probe,
-    key: &[u8],
-) -> Option<(Spot, &'b T)> {
+pub(super) fn find<'b, T: Item>(buckets: &'b [Bucket<T>], probe: Probe, key: &[u8]) -> Option<(Spot, &'b T)> {
     let mut at = probe.home;
     loop {
         let bucket = buckets.get(at)?;
@@ -226,19 +218,13 @@ pub(super) fn move_all<T: Item>(array: &mut BucketArray<T>, mut to: impl FnMut(L
 
 /// Whether `len` items of `count` buckets should move to fewer, and to how many.
 pub(super) fn smaller(len: usize, count: usize) -> Option<usize> {
-    (len * 2 < capacity(count) && (len == 0 || count > 1))
-        .then(|| roomy(len))
-        .filter(|&fewer| fewer < count)
+    (len * 2 < capacity(count) && (len == 0 || count > 1)).then(|| roomy(len)).filter(|&fewer| fewer < count)
 }
 
 /// The most items that `count` buckets take before they grow: seven eighths of the lanes.
 #[inline]
 pub(super) fn capacity(count: usize) -> usize {
-    if count == 1 {
-        LANES
-    } else {
-        count * LANES * 7 / 8
-    }
+    if count == 1 { LANES } else { count * LANES * 7 / 8 }
 }
 
 /// The fewest buckets, of the sizes there are, that hold `len` items and an eighth more.
@@ -257,11 +243,7 @@ pub(super) fn roomy(len: usize) -> usize {
 /// The next of the sizes there are, four per doubling (jemalloc's classes, times 64 bytes).
 #[inline]
 pub(super) fn larger(count: usize) -> usize {
-    if count < 8 {
-        count + 1
-    } else {
-        count + (1 << (count.ilog2() - 2))
-    }
+    if count < 8 { count + 1 } else { count + (1 << (count.ilog2() - 2)) }
 }
 
 #[inline]

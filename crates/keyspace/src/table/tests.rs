@@ -28,11 +28,7 @@ thread_local! {
 impl Numbered {
     fn new(shape: Shape, number: u32, version: u32) -> Self {
         ALIVE.set(ALIVE.get() + 1);
-        let body = Body {
-            hash: shape.hash(number),
-            key: number.to_le_bytes(),
-            version,
-        };
+        let body = Body { hash: shape.hash(number), key: number.to_le_bytes(), version };
         // Two tag bits, to see that they are kept.
         Self(Box::into_raw(Box::new(body)).expose_provenance() as u64 | 6)
     }
@@ -56,11 +52,7 @@ impl Drop for Numbered {
     fn drop(&mut self) {
         ALIVE.set(ALIVE.get() - 1);
         // SAFETY: the word came from a box, owned by this.
-        drop(unsafe {
-            Box::from_raw(std::ptr::with_exposed_provenance_mut::<Body>(
-                self.address(),
-            ))
-        });
+        drop(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Body>(self.address())) });
     }
 }
 
@@ -119,20 +111,13 @@ struct Pair {
 
 impl Pair {
     fn new(shape: Shape) -> Self {
-        Self {
-            shape,
-            table: Table::new(),
-            model: HashMap::new(),
-        }
+        Self { shape, table: Table::new(), model: HashMap::new() }
     }
 
     fn set(&mut self, number: u32, version: u32) {
         let was = self.model.insert(number, version);
         let fresh = Numbered::new(self.shape, number, version);
-        match self
-            .table
-            .entry(self.shape.hash(number), &number.to_le_bytes())
-        {
+        match self.table.entry(self.shape.hash(number), &number.to_le_bytes()) {
             Entry::Occupied(mut place) => {
                 assert_eq!(Some(place.get().body().version), was);
                 if version.is_multiple_of(2) {
@@ -149,35 +134,21 @@ impl Pair {
     }
 
     fn remove(&mut self, number: u32) {
-        let removed = self
-            .table
-            .remove(self.shape.hash(number), &number.to_le_bytes());
-        assert_eq!(
-            removed.map(|item| item.body().version),
-            self.model.remove(&number)
-        );
+        let removed = self.table.remove(self.shape.hash(number), &number.to_le_bytes());
+        assert_eq!(removed.map(|item| item.body().version), self.model.remove(&number));
     }
 
     fn find(&self, number: u32) {
         self.table.prefetch_bucket(self.shape.hash(number));
         self.table.prefetch_items(self.shape.hash(number));
-        let found = self
-            .table
-            .find(self.shape.hash(number), &number.to_le_bytes());
-        assert_eq!(
-            found.map(|item| item.body().version),
-            self.model.get(&number).copied()
-        );
+        let found = self.table.find(self.shape.hash(number), &number.to_le_bytes());
+        assert_eq!(found.map(|item| item.body().version), self.model.get(&number).copied());
     }
 
     fn check(&self) {
         self.table.check();
         assert_eq!(self.table.len(), self.model.len());
-        let seen: HashMap<u32, u32> = self
-            .table
-            .iter()
-            .map(|item| (item.number(), item.body().version))
-            .collect();
+        let seen: HashMap<u32, u32> = self.table.iter().map(|item| (item.number(), item.body().version)).collect();
         assert_eq!(seen, self.model);
     }
 }
@@ -238,11 +209,7 @@ fn run(shape: Shape, steps: &[Step]) {
             }
         }
         pair.check();
-        assert_eq!(
-            ALIVE.get() - alive,
-            pair.model.len().cast_signed(),
-            "nothing leaks, nothing dies twice"
-        );
+        assert_eq!(ALIVE.get() - alive, pair.model.len().cast_signed(), "nothing leaks, nothing dies twice");
     }
     let owned: HashSet<u32> = pair.table.into_iter().map(|item| item.number()).collect();
     assert_eq!(owned, pair.model.into_keys().collect());
@@ -359,21 +326,11 @@ fn random_items_are_equally_likely() {
             counts[pair.table.random(&mut rng).unwrap().number() as usize] += 1.0;
         }
         let expected = rounds / f64::from(total);
-        let chi_squared: f64 = counts
-            .iter()
-            .map(|count| (count - expected).powi(2) / expected)
-            .sum();
+        let chi_squared: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
         let freedom = f64::from(total - 1);
-        assert!(
-            chi_squared < freedom + 6.0 * (2.0 * freedom).sqrt() + 1.0,
-            "{total}: {chi_squared}"
-        );
+        assert!(chi_squared < freedom + 6.0 * (2.0 * freedom).sqrt() + 1.0, "{total}: {chi_squared}");
     }
-    assert!(
-        Table::<Numbered>::new()
-            .random(&mut Rng::with_seed(1))
-            .is_none()
-    );
+    assert!(Table::<Numbered>::new().random(&mut Rng::with_seed(1)).is_none());
 }
 
 #[test]
@@ -416,12 +373,7 @@ fn a_table_emptied_item_by_item_gives_its_memory_back() {
         if number % 1_000 == 0 {
             pair.check();
             let most = pair.table.len() * 40 + 128;
-            assert!(
-                pair.table.memory_bytes() <= most,
-                "{} for {}",
-                pair.table.memory_bytes(),
-                pair.table.len()
-            );
+            assert!(pair.table.memory_bytes() <= most, "{} for {}", pair.table.memory_bytes(), pair.table.len());
         }
     }
     assert_eq!(pair.table.memory_bytes(), 0);

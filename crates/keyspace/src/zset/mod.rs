@@ -481,8 +481,7 @@ impl ZSetBuilder {
         let packs = self.big.len() <= limits.max_listpack_entries
             && self.value_max <= limits.max_listpack_value
             && Listpack::new().safe_to_add(self.value_bytes);
-        let form =
-            if packs { Tagged::thin(to_listpack(&self.big)) } else { Tagged::boxed(Box::new(self.big)) };
+        let form = if packs { Tagged::thin(to_listpack(&self.big)) } else { Tagged::boxed(Box::new(self.big)) };
         ZSet { form }
     }
 }

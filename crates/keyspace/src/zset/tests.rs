@@ -308,10 +308,7 @@ fn scores_have_redis_bytes_in_a_listpack() {
     set.add(b"d", 1e19, &limits);
     set.add(b"e", f64::INFINITY, &limits);
     let stored: Vec<Elem<'_>> = set.as_listpack().unwrap().pairs().map(|(_, score)| score).collect();
-    assert_eq!(
-        stored,
-        [Elem::Int(0), Elem::Bytes(b"1.5"), Elem::Int(3), Elem::Bytes(b"1e+19"), Elem::Bytes(b"inf")]
-    );
+    assert_eq!(stored, [Elem::Int(0), Elem::Bytes(b"1.5"), Elem::Int(3), Elem::Bytes(b"1e+19"), Elem::Bytes(b"inf")]);
 }
 
 #[test]

@@ -255,12 +255,10 @@ impl Node {
             Node::Leaf(entries) => {
                 let (at, count) = match place {
                     Place::Rank(rank) => (rank, max.min(entries.len().saturating_sub(rank))),
-                    Place::Key(score, member) => {
-                        match entries.binary_search_by(|entry| entry.compare(score, member)) {
-                            Ok(at) => (at, 1),
-                            Err(_) => (0, 0),
-                        }
-                    }
+                    Place::Key(score, member) => match entries.binary_search_by(|entry| entry.compare(score, member)) {
+                        Ok(at) => (at, 1),
+                        Err(_) => (0, 0),
+                    },
                 };
                 entries.drain(at..at + count).for_each(sink);
                 if entries.capacity() - entries.len() >= 2 * LEAF_STEP {

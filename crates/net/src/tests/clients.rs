@@ -39,12 +39,8 @@ fn partial_requests_are_kept_and_given_back() {
         running.ask(|_, _, _| ());
     }
     client.expect("abc\nd\n");
-    running.wait("nothing is held", |service, conns| {
-        service
-            .opened
-            .first()
-            .is_some_and(|&id| conns.held_bytes(id) == 0)
-    });
+    running
+        .wait("nothing is held", |service, conns| service.opened.first().is_some_and(|&id| conns.held_bytes(id) == 0));
 }
 
 #[test]
@@ -53,10 +49,7 @@ fn a_big_request_grows_with_what_arrives() {
     let mut client = running.client();
     client.send("need 1000000000\n12345");
     running.wait("the start is kept", |service, conns| {
-        service
-            .opened
-            .first()
-            .is_some_and(|&id| conns.pending_input(id) == 21)
+        service.opened.first().is_some_and(|&id| conns.pending_input(id) == 21)
     });
     assert!(running.ask(|service, _, conns| conns.held_bytes(service.opened[0])) < 1000);
     drop(client);
@@ -70,24 +63,14 @@ fn a_big_request_grows_with_what_arrives() {
     client.send("\necho last\n");
     client.expect(&format!("first\ngot {len}\nlast\n"));
     let calls = running.ask(move |service, _, _| service.calls - calls);
-    assert!(
-        calls <= 6,
-        "{calls} calls: not every piece may call the service"
-    );
-    running.wait("nothing is held", |service, conns| {
-        service
-            .opened
-            .get(1)
-            .is_some_and(|&id| conns.held_bytes(id) == 0)
-    });
+    assert!(calls <= 6, "{calls} calls: not every piece may call the service");
+    running
+        .wait("nothing is held", |service, conns| service.opened.get(1).is_some_and(|&id| conns.held_bytes(id) == 0));
 }
 
 #[test]
 fn yielding_lets_others_go_first_and_loses_nothing() {
-    let running = Running::start(Lines {
-        share: 3,
-        ..Lines::new()
-    });
+    let running = Running::start(Lines { share: 3, ..Lines::new() });
     let mut client = running.client();
     let lines: String = (0..2000).map(|i| format!("echo {i}\n")).collect();
     let want: String = (0..2000).map(|i| format!("{i}\n")).collect();
@@ -96,12 +79,8 @@ fn yielding_lets_others_go_first_and_loses_nothing() {
     other.send("echo other\n");
     other.expect("other\n");
     client.expect(&want);
-    running.wait("nothing is held", |service, conns| {
-        service
-            .opened
-            .first()
-            .is_some_and(|&id| conns.held_bytes(id) == 0)
-    });
+    running
+        .wait("nothing is held", |service, conns| service.opened.first().is_some_and(|&id| conns.held_bytes(id) == 0));
 }
 
 #[test]
@@ -171,14 +150,7 @@ fn ids_are_not_used_again() {
         client.expect("a\n");
         running.ask(move |service, _, conns| {
             let last = service.opened[round - 1];
-            assert_eq!(
-                service
-                    .opened
-                    .iter()
-                    .filter(|&&id| conns.contains(id))
-                    .count(),
-                1
-            );
+            assert_eq!(service.opened.iter().filter(|&&id| conns.contains(id)).count(), 1);
             assert_eq!(ConnId::from_u64(last.as_u64()), last);
         });
         drop(client);
@@ -193,10 +165,7 @@ fn a_slow_reader_gets_all_and_costs_no_spinning() {
     let len = 30_000_000;
     client.send(&format!("big {len}\n"));
     running.wait("output is kept", |service, conns| {
-        service
-            .opened
-            .first()
-            .is_some_and(|&id| conns.pending_output(id) > 1_000_000)
+        service.opened.first().is_some_and(|&id| conns.pending_output(id) > 1_000_000)
     });
     let turns = running.ask(|_, cx, _| cx.stats().turns);
     std::thread::sleep(Duration::from_millis(50));
@@ -204,20 +173,13 @@ fn a_slow_reader_gets_all_and_costs_no_spinning() {
     client.send("echo behind\n");
     client.expect(&"x".repeat(len));
     client.expect("behind\n");
-    running.wait("nothing is held", |service, conns| {
-        service
-            .opened
-            .first()
-            .is_some_and(|&id| conns.held_bytes(id) == 0)
-    });
+    running
+        .wait("nothing is held", |service, conns| service.opened.first().is_some_and(|&id| conns.held_bytes(id) == 0));
 }
 
 #[test]
 fn the_output_limit_closes() {
-    let running = Running::start(Lines {
-        output_limit: 1_000_000,
-        ..Lines::new()
-    });
+    let running = Running::start(Lines { output_limit: 1_000_000, ..Lines::new() });
     let mut client = running.client();
     client.send("big 20000000\n");
     running.wait_log("closed OutputLimit");
@@ -246,17 +208,12 @@ fn a_peer_that_leaves_while_paused_is_noticed() {
     let mut client = running.client();
     client.send("pause\n");
     client.0.shutdown(Shutdown::Write).unwrap();
-    running.wait("both are gone", |service, conns| {
-        service.opened.len() == 2 && conns.is_empty()
-    });
+    running.wait("both are gone", |service, conns| service.opened.len() == 2 && conns.is_empty());
 }
 
 #[test]
 fn a_half_closed_paused_client_can_be_kept() {
-    let running = Running::start(Lines {
-        keep_half_closed: true,
-        ..Lines::new()
-    });
+    let running = Running::start(Lines { keep_half_closed: true, ..Lines::new() });
     let mut client = running.client();
     client.send("pause\necho a\n");
     client.0.shutdown(Shutdown::Write).unwrap();
@@ -274,27 +231,19 @@ fn a_reset_is_noticed_whether_paused_or_not() {
         let mut client = running.client();
         client.send(first);
         running.wait("it was served", |service, _| service.calls > 0);
-        socket2::SockRef::from(&client.0)
-            .set_linger(Some(Duration::ZERO))
-            .unwrap();
+        socket2::SockRef::from(&client.0).set_linger(Some(Duration::ZERO)).unwrap();
         drop(client);
         running.wait("it is gone", |_, conns| conns.is_empty());
         running.ask(|service, _, _| service.calls = 0);
     }
     let log = running.log.lock().unwrap();
-    let resets = log
-        .iter()
-        .filter(|line| *line == "closed Failed(ConnectionReset)")
-        .count();
+    let resets = log.iter().filter(|line| *line == "closed Failed(ConnectionReset)").count();
     assert_eq!(resets, 2, "{log:?}");
 }
 
 #[test]
 fn a_refused_client_reads_why() {
-    let running = Running::start(Lines {
-        refuse: true,
-        ..Lines::new()
-    });
+    let running = Running::start(Lines { refuse: true, ..Lines::new() });
     let mut client = running.client();
     client.expect("-no\n");
     client.expect_end();
@@ -309,10 +258,7 @@ fn unix_sockets_serve_too() {
     for _ in 0..2 {
         // The second time a file is in the way.
         let listener = Listener::unix(&path, 511, Some(0o700)).unwrap();
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         running.ask(move |_, _, conns| conns.listen(listener).unwrap());
     }
     let mut client = UnixStream::connect(&path).unwrap();
@@ -330,11 +276,7 @@ fn unix_sockets_serve_too() {
     }
     let after = running.ask(|_, cx, _| *cx.stats());
     // The peer's reading must not wake the loop.
-    assert!(
-        after.turns - before.turns <= 103,
-        "{}",
-        after.turns - before.turns
-    );
+    assert!(after.turns - before.turns <= 103, "{}", after.turns - before.turns);
     drop(client);
     running.wait_log("closed Peer");
     std::fs::remove_dir_all(&folder).unwrap();
@@ -358,10 +300,7 @@ fn thousands_of_idle_connections_hold_no_buffers() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let wanted = 2 * CLIENTS as u64 + 200;
     if limit.current.is_some_and(|current| current < wanted) {
-        let raised = rustix::process::Rlimit {
-            current: Some(wanted),
-            maximum: limit.maximum,
-        };
+        let raised = rustix::process::Rlimit { current: Some(wanted), maximum: limit.maximum };
         if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_err() {
             eprintln!("skipped: no room for {wanted} descriptors");
             return;

@@ -32,10 +32,7 @@ fn connects_and_is_served() {
 #[test]
 fn a_refused_connection_is_told_and_closed() {
     let running = Running::start(Lines::new());
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     running.ask(move |_, _, conns| {
         let id = conns.connect(address, ()).unwrap();
         conns.write(id, b"never\n");
@@ -48,11 +45,8 @@ fn a_refused_connection_is_told_and_closed() {
 #[test]
 fn a_unix_path_without_listener_fails_at_once() {
     let running = Running::start(Lines::new());
-    let failed = running.ask(|_, _, conns| {
-        conns
-            .connect(Address::Unix("/nowhere/socket".into()), ())
-            .map_err(|error| error.kind())
-    });
+    let failed = running
+        .ask(|_, _, conns| conns.connect(Address::Unix("/nowhere/socket".into()), ()).map_err(|error| error.kind()));
     assert_eq!(failed, Err(std::io::ErrorKind::NotFound));
 }
 

@@ -34,10 +34,7 @@ fn no_message_is_lost_and_senders_keep_their_order() {
         }
     });
     let deadline = Instant::now() + Duration::from_secs(20);
-    while received
-        .iter()
-        .any(|count| count.load(Ordering::Relaxed) < MESSAGES)
-    {
+    while received.iter().any(|count| count.load(Ordering::Relaxed) < MESSAGES) {
         assert!(Instant::now() < deadline, "{received:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -60,18 +57,8 @@ fn the_manual_clock_is_what_services_see() {
         fn accepted(&mut self, _: &mut Context<()>, _: ConnId, _: &Peer) -> Result<(), Vec<u8>> {
             Ok(())
         }
-        fn data(
-            &mut self,
-            _: &mut Context<()>,
-            _: ConnId,
-            _: &mut (),
-            _: &[u8],
-            _: &mut Vec<u8>,
-        ) -> Flow {
-            Flow {
-                consumed: 0,
-                then: Then::CloseNow,
-            }
+        fn data(&mut self, _: &mut Context<()>, _: ConnId, _: &mut (), _: &[u8], _: &mut Vec<u8>) -> Flow {
+            Flow { consumed: 0, then: Then::CloseNow }
         }
         fn closed(&mut self, _: &mut Context<()>, _: ConnId, (): (), _: CloseReason) {}
         fn message(&mut self, _: &mut Context<()>, _: &mut Conns<Self>, (): ()) {}
@@ -86,11 +73,7 @@ fn the_manual_clock_is_what_services_see() {
     }
     let clock = ManualClock::new(7_000_000);
     let start = clock.now();
-    let service = Builder::new()
-        .unwrap()
-        .clock(clock.clone())
-        .run(Nothing(Vec::new(), clock.clone()))
-        .unwrap();
+    let service = Builder::new().unwrap().clock(clock.clone()).run(Nothing(Vec::new(), clock.clone())).unwrap();
     assert_eq!(service.0, [7000, 7250, 7500]);
     assert_eq!(clock.now() - start, Duration::from_millis(750));
 }

@@ -31,11 +31,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new() -> Self {
-        Lines {
-            share: usize::MAX,
-            output_limit: usize::MAX,
-            ..Lines::default()
-        }
+        Lines { share: usize::MAX, output_limit: usize::MAX, ..Lines::default() }
     }
 
     fn note(&self, text: String) {
@@ -59,27 +55,11 @@ impl Service for Lines {
         Ok(())
     }
 
-    fn connected(
-        &mut self,
-        _: &mut Context<Job>,
-        _: ConnId,
-        _: &mut (),
-        result: std::io::Result<()>,
-    ) {
-        self.note(format!(
-            "connected {:?}",
-            result.map_err(|error| error.kind())
-        ));
+    fn connected(&mut self, _: &mut Context<Job>, _: ConnId, _: &mut (), result: std::io::Result<()>) {
+        self.note(format!("connected {:?}", result.map_err(|error| error.kind())));
     }
 
-    fn data(
-        &mut self,
-        _: &mut Context<Job>,
-        _: ConnId,
-        _: &mut (),
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Flow {
+    fn data(&mut self, _: &mut Context<Job>, _: ConnId, _: &mut (), input: &[u8], out: &mut Vec<u8>) -> Flow {
         self.calls += 1;
         let mut consumed = 0;
         for _ in 0..self.share {
@@ -107,10 +87,7 @@ impl Service for Lines {
             }
             consumed = after;
         }
-        Flow {
-            consumed,
-            then: Then::Yield,
-        }
+        Flow { consumed, then: Then::Yield }
     }
 
     fn closed(&mut self, _: &mut Context<Job>, _: ConnId, (): (), why: CloseReason) {
@@ -125,13 +102,7 @@ impl Service for Lines {
         None
     }
 
-    fn output_pending(
-        &mut self,
-        _: &mut Context<Job>,
-        _: ConnId,
-        _: &mut (),
-        pending: usize,
-    ) -> bool {
+    fn output_pending(&mut self, _: &mut Context<Job>, _: ConnId, _: &mut (), pending: usize) -> bool {
         pending <= self.output_limit
     }
 
@@ -157,19 +128,12 @@ impl Running {
         let thread = std::thread::spawn(move || {
             builder.run(service).unwrap();
         });
-        Running {
-            handle,
-            address,
-            log,
-            thread: Some(thread),
-        }
+        Running { handle, address, log, thread: Some(thread) }
     }
 
     pub(super) fn client(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.set_nodelay(true).unwrap();
         Client(stream)
     }
@@ -180,11 +144,9 @@ impl Running {
         job: impl FnOnce(&mut Lines, &mut Context<Job>, &mut Conns<Lines>) -> R + Send + 'static,
     ) -> R {
         let (sender, receiver): (Sender<R>, Receiver<R>) = channel();
-        self.handle
-            .mailbox()
-            .send(Job(Box::new(move |service, cx, conns| {
-                let _ = sender.send(job(service, cx, conns));
-            })));
+        self.handle.mailbox().send(Job(Box::new(move |service, cx, conns| {
+            let _ = sender.send(job(service, cx, conns));
+        })));
         receiver.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
@@ -200,20 +162,14 @@ impl Running {
             if self.ask(move |service, _, conns| condition(service, conns)) {
                 return;
             }
-            assert!(
-                Instant::now() < deadline,
-                "{what}; log: {:?}",
-                self.log.lock().unwrap()
-            );
+            assert!(Instant::now() < deadline, "{what}; log: {:?}", self.log.lock().unwrap());
             std::thread::yield_now();
         }
     }
 
     /// Waits until the log has this line.
     pub(super) fn wait_log(&self, line: &'static str) {
-        self.wait(line, move |service, _| {
-            service.log.lock().unwrap().iter().any(|seen| seen == line)
-        });
+        self.wait(line, move |service, _| service.log.lock().unwrap().iter().any(|seen| seen == line));
     }
 }
 

@@ -49,16 +49,9 @@ impl<S: Service> Worker<S> {
                 return false;
             };
             let is_tcp = listener.is_tcp;
-            match acceptfrom_with(
-                &listener.socket,
-                SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
-            ) {
+            match acceptfrom_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((socket, peer)) => {
-                    let peer = if is_tcp {
-                        Peer::from_any(peer)
-                    } else {
-                        Peer::Unix
-                    };
+                    let peer = if is_tcp { Peer::from_any(peer) } else { Peer::Unix };
                     self.cx.stats.accepted += 1;
                     self.accepted(socket, &peer);
                 }
@@ -111,12 +104,7 @@ impl<S: Service> Worker<S> {
         };
         conn.remove(flag::CONNECTING);
         let kind = result.map_err(|errno| io::Error::from(errno).kind());
-        self.service.connected(
-            &mut self.cx,
-            id,
-            &mut conn.state,
-            result.map_err(io::Error::from),
-        );
+        self.service.connected(&mut self.cx, id, &mut conn.state, result.map_err(io::Error::from));
         if let Err(kind) = kind {
             return self.remove(id, CloseReason::ConnectFailed(kind));
         }

@@ -23,11 +23,7 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return false;
         };
-        if conn
-            .held
-            .as_ref()
-            .is_some_and(|held| !held.output.is_empty())
-        {
+        if conn.held.as_ref().is_some_and(|held| !held.output.is_empty()) {
             conn.held_mut().append_output(&self.out);
             return self.keep_output(id);
         }
@@ -88,10 +84,7 @@ impl<S: Service> Worker<S> {
             return false;
         };
         let pending = conn.pending_output();
-        if !self
-            .service
-            .output_pending(&mut self.cx, id, &mut conn.state, pending)
-        {
+        if !self.service.output_pending(&mut self.cx, id, &mut conn.state, pending) {
             self.remove(id, CloseReason::OutputLimit);
             return false;
         }
@@ -169,14 +162,7 @@ impl<S: Service> Worker<S> {
         };
         if conn.has(flag::CLOSING) {
             let is_peer = conn.has(flag::READ_CLOSED);
-            return self.remove(
-                id,
-                if is_peer {
-                    CloseReason::Peer
-                } else {
-                    CloseReason::Service
-                },
-            );
+            return self.remove(id, if is_peer { CloseReason::Peer } else { CloseReason::Service });
         }
         conn.release_if_drained();
         if conn.has(flag::UNIX)

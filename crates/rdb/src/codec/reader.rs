@@ -16,7 +16,7 @@ pub enum DecodeError {
     UnknownEncoding(u8),
     /// A type byte that names no type of value.
     UnknownType(u8),
-    /// A type of value that this crate does not read: streams and module values.
+    /// A type of value that this crate does not read: module values.
     Unsupported(ValueType),
     /// A blob or string that breaks the rules of its format, which is named.
     Malformed(&'static str),

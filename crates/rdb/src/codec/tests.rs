@@ -39,7 +39,9 @@ fn old_doubles_are_read() {
 
 #[test]
 fn a_declared_length_allocates_nothing() {
-    for bytes in [&b"\x81\xff\xff\xff\xff\xff\xff\xff\xff"[..], b"\x80\xff\xff\xff\xff", b"\xc3\x01\x80\xff\xff\xff\xff\x00"] {
+    for bytes in
+        [&b"\x81\xff\xff\xff\xff\xff\xff\xff\xff"[..], b"\x80\xff\xff\xff\xff", b"\xc3\x01\x80\xff\xff\xff\xff\x00"]
+    {
         assert!(Reader::new(bytes).string().is_err());
     }
     assert_eq!(Reader::new(b"\xc7").string(), Err(DecodeError::UnknownEncoding(0xc7)));

@@ -38,6 +38,7 @@ impl<'a> Encoded<'a> {
 
     /// The narrowest encoding of an integer.
     #[inline]
+    #[allow(clippy::indexing_slicing, reason = "a width is at most eight, the head has room for nine")]
     pub(super) fn of_int(value: i64) -> Self {
         let mut head = [0; 9];
         let bytes = value.to_le_bytes();
@@ -66,6 +67,7 @@ impl<'a> Encoded<'a> {
         usize::from(self.head_len) + self.payload.len()
     }
 
+    #[allow(clippy::indexing_slicing, reason = "the length of what was put in")]
     pub(super) fn head(&self) -> &[u8] {
         &self.head[..usize::from(self.head_len)]
     }
@@ -90,6 +92,7 @@ pub(super) fn backlen_size(encoded: usize) -> usize {
 
 /// The backlen of an entry of `encoded` bytes, and how many of the five bytes it takes.
 #[inline]
+#[allow(clippy::indexing_slicing, reason = "a size is at most five")]
 pub(super) fn encode_backlen(encoded: usize) -> ([u8; 5], usize) {
     let size = backlen_size(encoded);
     let mut bytes = [0; 5];
@@ -141,6 +144,7 @@ pub(super) fn decode(bytes: &[u8], at: usize) -> Option<(Elem<'_>, usize)> {
     decode_wide(rest, first)
 }
 
+#[allow(clippy::indexing_slicing, reason = "callers pass a width of one to eight")]
 fn decode_wide(rest: &[u8], first: u8) -> Option<(Elem<'_>, usize)> {
     let integer = |width: usize| -> Option<(Elem<'_>, usize)> {
         let stored = rest.get(1..=width)?;

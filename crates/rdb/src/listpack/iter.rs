@@ -1,6 +1,6 @@
 //! Walking a listpack: elements, positions with elements, pairs.
 
-use super::decode::{backlen_size, decode, step_back};
+use super::decode::{backlen_size, decode, entry_size, step_back};
 use super::{Elem, HEADER_BYTES, Listpack, Pos};
 
 impl Listpack {
@@ -74,6 +74,18 @@ impl<'a> Iterator for Iter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Elem<'a>> {
         self.step().map(|(_, elem)| elem)
+    }
+
+    /// Passes over elements without decoding them.
+    #[inline]
+    fn nth(&mut self, count: usize) -> Option<Elem<'a>> {
+        for _ in 0..count {
+            if self.front >= self.back {
+                return None;
+            }
+            self.front += entry_size(self.bytes, self.front)?;
+        }
+        self.next()
     }
 }
 

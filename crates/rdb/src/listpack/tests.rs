@@ -235,3 +235,22 @@ fn a_raw_pointer_round_trips() {
     let listpack = unsafe { Listpack::from_raw(raw) };
     assert_eq!(listpack.len(), 1);
 }
+
+#[test]
+fn a_batch_is_its_entries_one_by_one() {
+    let values: [&[u8]; 6] = [b"", b"12", b"-70000", b"text", &[b'x'; 70], &[b'y'; 5000]];
+    let mut single = Listpack::new();
+    let mut batched = Listpack::new();
+    for round in 0..3 {
+        let mut batch = Batch::with_capacity(8);
+        for value in values {
+            single.append(value);
+            batch.push(value);
+        }
+        single.append_int(i64::MIN + round);
+        batch.push_int(i64::MIN + round);
+        batched.append_batch(&batch);
+        batched.check();
+        assert_eq!(single, batched);
+    }
+}

@@ -1,7 +1,7 @@
 //! From RDB's bytes to a packed container or an iterator of elements.
 
 use super::packed::{check_groups, check_scores};
-use super::{NODE_PACKED, NODE_PLAIN, ValueType};
+use super::{NODE_PACKED, NODE_PLAIN, StreamForm, StreamReader, ValueType};
 use crate::codec::{DecodeError, Reader, StringValue};
 use crate::intset::Intset;
 use crate::listpack::Listpack;
@@ -43,6 +43,8 @@ pub enum Decoded<'r, 'a> {
     HashListpack(Listpack),
     /// A hash as its fields and values.
     HashFields(Fields<'r, 'a>),
+    /// A stream: its parts are read one after the other.
+    Stream(StreamReader<'r, 'a>),
 }
 
 /// Decodes one value of type `value_type`. Containers that are not packed are read while their iterator runs: `reader`
@@ -67,7 +69,8 @@ pub fn decode<'r, 'a>(
         }
         ValueType::SetIntset => {
             let blob = reader.string()?;
-            let intset = Intset::from_bytes(blob.to_bytes(&mut [0; 24])).map_err(|_| DecodeError::Malformed("intset"))?;
+            let intset =
+                Intset::from_bytes(blob.to_bytes(&mut [0; 24])).map_err(|_| DecodeError::Malformed("intset"))?;
             Decoded::SetIntset(intset)
         }
         ValueType::SetListpack => {
@@ -82,11 +85,10 @@ pub fn decode<'r, 'a>(
         ValueType::HashListpack => Decoded::HashListpack(checked_hash(read_listpack(reader)?, full)?),
         ValueType::HashZiplist => Decoded::HashListpack(checked_hash(read_ziplist(reader)?, true)?),
         ValueType::HashZipmap => Decoded::HashListpack(checked_hash(read_zipmap(reader)?, true)?),
-        ValueType::ModulePreGa
-        | ValueType::Module2
-        | ValueType::StreamListpacks
-        | ValueType::StreamListpacks2
-        | ValueType::StreamListpacks3 => return Err(DecodeError::Unsupported(value_type)),
+        ValueType::StreamListpacks => Decoded::Stream(StreamReader::new(reader, StreamForm::V1)),
+        ValueType::StreamListpacks2 => Decoded::Stream(StreamReader::new(reader, StreamForm::V2)),
+        ValueType::StreamListpacks3 => Decoded::Stream(StreamReader::new(reader, StreamForm::V3)),
+        ValueType::ModulePreGa | ValueType::Module2 => return Err(DecodeError::Unsupported(value_type)),
     })
 }
 
@@ -163,7 +165,10 @@ impl<'r, 'a> Members<'r, 'a> {
     }
 
     /// Reads one element with `read`; ends the iteration at an error.
-    fn step<T>(&mut self, read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>) -> Option<Result<T, DecodeError>> {
+    fn step<T>(
+        &mut self,
+        read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
+    ) -> Option<Result<T, DecodeError>> {
         self.left = self.left.checked_sub(1)?;
         let result = read(self.reader);
         if result.is_err() {

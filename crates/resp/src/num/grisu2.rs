@@ -87,6 +87,10 @@ pub(super) fn shortest(value: f64) -> Digits {
 }
 
 /// The power of ten that brings `exponent` into −60..=−32 (of the product), and its decimal exponent.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "clamped to the table, and the search ends within it for every exponent of a double"
+)]
 fn cached_power(exponent: i32) -> (Scaled, i32) {
     // log10(2) and the start of the search decide which of two fitting powers is taken: as Redis' does.
     #[allow(clippy::cast_possible_truncation)]

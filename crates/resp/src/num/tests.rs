@@ -17,8 +17,24 @@ fn only_canonical_integers_are_integers() {
         assert_eq!(parse_i64(text.as_bytes()), Some(value), "{text}");
     }
     for text in [
-        "", "-", "+1", " 1", "1 ", "01", "-0", "00", "-01", "1a", "1.0", "9223372036854775808", "-9223372036854775809",
-        "18446744073709551616", "99999999999999999999", "123456789012345678901", "0x1", "--1",
+        "",
+        "-",
+        "+1",
+        " 1",
+        "1 ",
+        "01",
+        "-0",
+        "00",
+        "-01",
+        "1a",
+        "1.0",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551616",
+        "99999999999999999999",
+        "123456789012345678901",
+        "0x1",
+        "--1",
     ] {
         assert_eq!(parse_i64(text.as_bytes()), None, "{text}");
     }
@@ -73,8 +89,32 @@ fn doubles_are_read_as_strtod_does_minus_what_redis_refuses() {
         assert_eq!(parse_f64(text.as_bytes()).map(f64::to_bits), Some(value.to_bits()), "{text}");
     }
     for text in [
-        "", " 1", "1 ", "nan", "-nan", "nan(1)", "1e", "1e+", ".", "-", "0x", "0xg", "0x1p", "e5", "1e999", "-1e999",
-        "1e-999", "0x1p9999", "0x1p-9999", "0x1p99999999999999999999", "infinit", "1\0", "1,5", "++1", "\t1", "1_0",
+        "",
+        " 1",
+        "1 ",
+        "nan",
+        "-nan",
+        "nan(1)",
+        "1e",
+        "1e+",
+        ".",
+        "-",
+        "0x",
+        "0xg",
+        "0x1p",
+        "e5",
+        "1e999",
+        "-1e999",
+        "1e-999",
+        "0x1p9999",
+        "0x1p-9999",
+        "0x1p99999999999999999999",
+        "infinit",
+        "1\0",
+        "1,5",
+        "++1",
+        "\t1",
+        "1_0",
     ] {
         assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
     }
@@ -163,8 +203,16 @@ fn the_cached_powers_are_the_nearest_ones() {
         let exponent = i32::from(exponent);
         // nearest(10^decimal / 2^exponent), as (2·a + b) / 2·b.
         let (mut above, mut below) = (BigUint::from(1_u32), BigUint::from(1_u32));
-        if decimal >= 0 { above *= power } else { below *= power }
-        if exponent >= 0 { below <<= exponent.unsigned_abs() } else { above <<= exponent.unsigned_abs() }
+        if decimal >= 0 {
+            above *= power;
+        } else {
+            below *= power;
+        }
+        if exponent >= 0 {
+            below <<= exponent.unsigned_abs();
+        } else {
+            above <<= exponent.unsigned_abs();
+        }
         let nearest = (&above * 2_u32 + &below) / (below * 2_u32);
         assert_eq!(nearest, BigUint::from(fraction), "10^{decimal}");
     }

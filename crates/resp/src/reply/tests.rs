@@ -8,11 +8,7 @@ fn both(write: impl Fn(&mut Reply)) -> (String, String) {
     let text = |proto| {
         let mut reply = Reply::with_buffer(Vec::new(), proto);
         write(&mut reply);
-        reply
-            .as_slice()
-            .escape_ascii()
-            .to_string()
-            .replace("\\r\\n", "|")
+        reply.as_slice().escape_ascii().to_string().replace("\\r\\n", "|")
     };
     (text(Proto::Resp2), text(Proto::Resp3))
 }
@@ -28,17 +24,9 @@ fn every_type_in_both_versions() {
     check(|r| r.error("WRONGTYPE x"), "-WRONGTYPE x|", "-WRONGTYPE x|");
     check(|r| r.err("a\r\nb\n"), "-ERR a  b|", "-ERR a  b|");
     check(|r| r.bulk(b""), "$0||", "$0||");
-    check(
-        |r| r.bulk("hello world"),
-        "$11|hello world|",
-        "$11|hello world|",
-    );
+    check(|r| r.bulk("hello world"), "$11|hello world|", "$11|hello world|");
     check(|r| r.bulk_int(-42), "$3|-42|", "$3|-42|");
-    check(
-        |r| r.bulk_fmt(format_args!("{}-{}", 1526919030474_u64, 0)),
-        "$15|1526919030474-0|",
-        "$15|1526919030474-0|",
-    );
+    check(|r| r.bulk_fmt(format_args!("{}-{}", 1526919030474_u64, 0)), "$15|1526919030474-0|", "$15|1526919030474-0|");
     check(|r| r.null(), "$-1|", "_|");
     check(|r| r.null_array(), "*-1|", "_|");
     check(|r| r.empty_array(), "*0|", "*0|");

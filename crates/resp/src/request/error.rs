@@ -30,9 +30,7 @@ impl ProtocolError {
     pub fn text(self) -> Vec<u8> {
         let text: &[u8] = match self {
             Self::InvalidMultibulkLength => b"Protocol error: invalid multibulk length",
-            Self::UnauthenticatedMultibulkLength => {
-                b"Protocol error: unauthenticated multibulk length"
-            }
+            Self::UnauthenticatedMultibulkLength => b"Protocol error: unauthenticated multibulk length",
             Self::TooBigMultibulkCount => b"Protocol error: too big mbulk count string",
             Self::ExpectedDollar(byte) => {
                 return [&b"Protocol error: expected '$', got '"[..], &[byte], b"'"].concat();

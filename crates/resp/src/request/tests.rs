@@ -21,9 +21,7 @@ fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) -> Vec<
         while buf.len() >= needed {
             let used = match parse_request(&buf, &mut state, limits, &mut request) {
                 Parse::Request => {
-                    seen.push(Seen::Request(
-                        request.args(&buf).iter().map(<[u8]>::to_vec).collect(),
-                    ));
+                    seen.push(Seen::Request(request.args(&buf).iter().map(<[u8]>::to_vec).collect()));
                     request.consumed()
                 }
                 Parse::Empty => request.consumed(),
@@ -56,67 +54,33 @@ fn request(args: &[&str]) -> Seen {
 #[test]
 fn requests() {
     let set = request(&["SET", "k", "a value of 20 bytes!"]);
-    assert_eq!(
-        parse(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20\r\na value of 20 bytes!\r\n"),
-        [set]
-    );
+    assert_eq!(parse(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20\r\na value of 20 bytes!\r\n"), [set]);
     assert_eq!(
         parse(b"*1\r\n$4\r\nPING\r\nPING\r\nPING \"a b\"\n*1\r\n$0\r\n\r\n"),
-        [
-            request(&["PING"]),
-            request(&["PING"]),
-            request(&["PING", "a b"]),
-            request(&[""]),
-        ]
+        [request(&["PING"]), request(&["PING"]), request(&["PING", "a b"]), request(&[""]),]
     );
     let long = "x".repeat(300);
-    assert_eq!(
-        parse(format!("*2\r\n$4\r\nECHO\r\n$300\r\n{long}\r\n").as_bytes()),
-        [request(&["ECHO", &long])]
-    );
+    assert_eq!(parse(format!("*2\r\n$4\r\nECHO\r\n$300\r\n{long}\r\n").as_bytes()), [request(&["ECHO", &long])]);
     // Neither the byte after CR nor the end of a bulk is checked.
     assert_eq!(parse(b"*1\rx$4\ryPINGzz"), [request(&["PING"])]);
 }
 
 #[test]
 fn empty_requests_are_skipped() {
-    assert_eq!(
-        parse(b"\r\n\n  \r\n*0\r\n*-1\r\n*-5\r\nPING\r\n\r\n"),
-        [request(&["PING"])]
-    );
+    assert_eq!(parse(b"\r\n\n  \r\n*0\r\n*-1\r\n*-5\r\nPING\r\n\r\n"), [request(&["PING"])]);
     let mut request = Request::new();
     let mut state = ParseState::new();
-    let got = parse_request(
-        b"\r\n*0\r\n*1\r\n$4\r\nPI",
-        &mut state,
-        &Limits::default(),
-        &mut request,
-    );
-    assert_eq!(
-        (got, request.consumed(), state.is_partial()),
-        (Parse::Empty, 6, false)
-    );
+    let got = parse_request(b"\r\n*0\r\n*1\r\n$4\r\nPI", &mut state, &Limits::default(), &mut request);
+    assert_eq!((got, request.consumed(), state.is_partial()), (Parse::Empty, 6, false));
 }
 
 #[test]
 fn incomplete_says_what_it_needs() {
-    let needs = |bytes: &[u8]| {
-        parse_request(
-            bytes,
-            &mut ParseState::new(),
-            &Limits::default(),
-            &mut Request::new(),
-        )
-    };
+    let needs = |bytes: &[u8]| parse_request(bytes, &mut ParseState::new(), &Limits::default(), &mut Request::new());
     assert_eq!(needs(b""), Parse::Incomplete { need: 1 });
     assert_eq!(needs(b"*1"), Parse::Incomplete { need: 3 });
     assert_eq!(needs(b"*1\r"), Parse::Incomplete { need: 4 });
-    assert_eq!(
-        needs(b"*1\r\n$1000\r\nab"),
-        Parse::Incomplete {
-            need: 4 + 7 + 1000 + 2
-        }
-    );
+    assert_eq!(needs(b"*1\r\n$1000\r\nab"), Parse::Incomplete { need: 4 + 7 + 1000 + 2 });
     assert_eq!(needs(b"*1\r\nxyz"), Parse::Incomplete { need: 8 });
 }
 
@@ -131,10 +95,7 @@ fn error_texts() {
         (b"*+1\r\n".to_vec(), "invalid multibulk length"),
         (b"*-0\r\n".to_vec(), "invalid multibulk length"),
         (b"*2147483648\r\n".to_vec(), "invalid multibulk length"),
-        (
-            b"*99999999999999999999\r\n".to_vec(),
-            "invalid multibulk length",
-        ),
+        (b"*99999999999999999999\r\n".to_vec(), "invalid multibulk length"),
         (b"*1\r\nx1\r\n".to_vec(), "expected '$', got 'x'"),
         (b"*1\r\n\r\n".to_vec(), "expected '$', got '\r'"),
         (b"*1\r\n$\r\n".to_vec(), "invalid bulk length"),
@@ -162,52 +123,27 @@ fn error_texts() {
 #[test]
 fn unauthenticated_limits() {
     let limits = Limits::unauthenticated(512 << 20);
-    let strict = Limits {
-        max_multibulk: 10,
-        max_bulk: 16384,
-        ..limits
-    };
+    let strict = Limits { max_multibulk: 10, max_bulk: 16384, ..limits };
     for limits in [limits, strict] {
         let check = |bytes: &[u8]| match feed([bytes], &limits).as_slice() {
             [Seen::Error(error)] => error.to_string(),
             other => format!("{other:?}"),
         };
-        assert_eq!(
-            check(b"*11\r\n"),
-            "Protocol error: unauthenticated multibulk length"
-        );
+        assert_eq!(check(b"*11\r\n"), "Protocol error: unauthenticated multibulk length");
         assert_eq!(check(b"*10\r\n"), "[]");
-        assert_eq!(
-            check(b"*2147483648\r\n"),
-            "Protocol error: invalid multibulk length"
-        );
-        assert_eq!(
-            check(b"*1\r\n$16385\r\n"),
-            "Protocol error: unauthenticated bulk length"
-        );
+        assert_eq!(check(b"*2147483648\r\n"), "Protocol error: invalid multibulk length");
+        assert_eq!(check(b"*1\r\n$16385\r\n"), "Protocol error: unauthenticated bulk length");
         assert_eq!(check(b"*1\r\n$16384\r\n"), "[]");
     }
-    assert_eq!(
-        feed([&b"*1\r\n$536870913\r\n"[..]], &limits),
-        [Seen::Error(ProtocolError::InvalidBulkLength)]
-    );
+    assert_eq!(feed([&b"*1\r\n$536870913\r\n"[..]], &limits), [Seen::Error(ProtocolError::InvalidBulkLength)]);
 }
 
 #[test]
 fn small_max_bulk_holds_for_short_headers() {
     let limits = Limits::new(5);
-    assert_eq!(
-        feed([&b"*1\r\n$6\r\nabcdef\r\n"[..]], &limits),
-        [Seen::Error(ProtocolError::InvalidBulkLength)]
-    );
-    let limits = Limits {
-        max_multibulk: 2,
-        ..Limits::default()
-    };
-    assert_eq!(
-        feed([&b"*3\r\n"[..]], &limits),
-        [Seen::Error(ProtocolError::InvalidMultibulkLength)]
-    );
+    assert_eq!(feed([&b"*1\r\n$6\r\nabcdef\r\n"[..]], &limits), [Seen::Error(ProtocolError::InvalidBulkLength)]);
+    let limits = Limits { max_multibulk: 2, ..Limits::default() };
+    assert_eq!(feed([&b"*3\r\n"[..]], &limits), [Seen::Error(ProtocolError::InvalidMultibulkLength)]);
 }
 
 #[test]
@@ -221,16 +157,8 @@ fn a_million_arguments_in_pieces_are_not_read_again_and_again() {
         let got = parse_request(&bytes[..end], &mut state, &Limits::default(), &mut request);
         assert!(matches!(got, Parse::Incomplete { .. }));
     }
-    assert_eq!(
-        parse_request(&bytes, &mut state, &Limits::default(), &mut request),
-        Parse::Request
-    );
-    assert!(
-        request
-            .args(&bytes)
-            .iter()
-            .eq(args.iter().map(Vec::as_slice))
-    );
+    assert_eq!(parse_request(&bytes, &mut state, &Limits::default(), &mut request), Parse::Request);
+    assert!(request.args(&bytes).iter().eq(args.iter().map(Vec::as_slice)));
     request.clear();
     assert!(request.ranges.capacity() <= KEPT_RANGES);
 }

@@ -16,8 +16,7 @@ fn value() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::Bool),
         "-?[1-9][0-9]{0,3}(\\.[0-9]{1,5})?".prop_map(Value::Double),
         "-?[1-9][0-9]{0,60}".prop_map(Value::BigNumber),
-        ("[a-z]{3}", vec(any::<u8>(), 0..40))
-            .prop_map(|(format, text)| Value::Verbatim { format, text }),
+        ("[a-z]{3}", vec(any::<u8>(), 0..40)).prop_map(|(format, text)| Value::Verbatim { format, text }),
     ];
     leaf.prop_recursive(4, 60, 8, |inner| {
         let pairs = vec((inner.clone(), inner.clone()), 0..4);
@@ -26,10 +25,7 @@ fn value() -> impl Strategy<Value = Value> {
             vec(inner.clone(), 0..8).prop_map(Value::Set),
             vec(inner.clone(), 0..8).prop_map(Value::Push),
             pairs.clone().prop_map(Value::Map),
-            (pairs, inner).prop_map(|(attributes, value)| Value::Attribute {
-                attributes,
-                value: Box::new(value)
-            }),
+            (pairs, inner).prop_map(|(attributes, value)| Value::Attribute { attributes, value: Box::new(value) }),
         ]
     })
 }
@@ -54,22 +50,13 @@ fn table() {
     let cases: [(&[u8], Parsed); 18] = [
         (b"+OK\r\n", Ok(Some(Value::Simple(b"OK".to_vec())))),
         (b"-ERR x\r\n", Ok(Some(Value::Error(b"ERR x".to_vec())))),
-        (
-            b"!5\r\nERR\r\n\r\n",
-            Ok(Some(Value::Error(b"ERR\r\n".to_vec()))),
-        ),
+        (b"!5\r\nERR\r\n\r\n", Ok(Some(Value::Error(b"ERR\r\n".to_vec())))),
         (b":-12\r\n", Ok(Some(Value::Int(-12)))),
         (b"$-1\r\n", Ok(Some(Value::Null))),
         (b"*-1\r\n", Ok(Some(Value::NullArray))),
         (b"_\r\n", Ok(Some(Value::Null))),
         (b"$0\r\n\r\n", Ok(Some(Value::Bulk(Vec::new())))),
-        (
-            b"=7\r\ntxt:abc\r\n",
-            Ok(Some(Value::Verbatim {
-                format: "txt".into(),
-                text: b"abc".to_vec(),
-            })),
-        ),
+        (b"=7\r\ntxt:abc\r\n", Ok(Some(Value::Verbatim { format: "txt".into(), text: b"abc".to_vec() }))),
         (b"#x\r\n", Err(ReplyError::Line)),
         (b"$-2\r\n", Err(ReplyError::Length)),
         (b"%-1\r\n", Err(ReplyError::Length)),
@@ -88,10 +75,7 @@ fn table() {
 
 #[test]
 fn deep_nesting_is_an_error() {
-    assert_eq!(
-        parse_reply(&b"*1\r\n".repeat(100_000)),
-        Err(ReplyError::Depth)
-    );
+    assert_eq!(parse_reply(&b"*1\r\n".repeat(100_000)), Err(ReplyError::Depth));
     let mut deepest = b"*1\r\n".repeat(MAX_DEPTH);
     deepest.extend_from_slice(b":1\r\n");
     assert!(matches!(parse_reply(&deepest), Ok(Some((_, used))) if used == deepest.len()));
@@ -100,13 +84,7 @@ fn deep_nesting_is_an_error() {
 #[test]
 fn skip_counts_overflow_is_an_error() {
     let mut state = SkipState::new();
-    assert_eq!(
-        skip_reply(
-            b"%9223372036854775807\r\n%9223372036854775807\r\n",
-            &mut state
-        ),
-        Err(ReplyError::Length)
-    );
+    assert_eq!(skip_reply(b"%9223372036854775807\r\n%9223372036854775807\r\n", &mut state), Err(ReplyError::Length));
 }
 
 proptest! {

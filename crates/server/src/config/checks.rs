@@ -10,11 +10,7 @@ fn is_base_name(path: &[u8]) -> bool {
 }
 
 pub(super) fn snapshot_file_name(name: &[u8]) -> Result<(), &'static str> {
-    if is_base_name(name) {
-        Ok(())
-    } else {
-        Err("dbfilename can't be a path, just a filename")
-    }
+    if is_base_name(name) { Ok(()) } else { Err("dbfilename can't be a path, just a filename") }
 }
 
 pub(super) fn append_file_name(name: &[u8]) -> Result<(), &'static str> {
@@ -37,10 +33,7 @@ pub(super) fn announced_host_name(name: &[u8]) -> Result<(), &'static str> {
     if name.len() >= HOST_NAME_LIMIT {
         return Err("Hostnames must be less than 256 characters");
     }
-    if name
-        .iter()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
-    {
+    if name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.')) {
         Ok(())
     } else {
         Err("Hostnames may only contain alphanumeric characters, hyphens or dots")
@@ -49,10 +42,7 @@ pub(super) fn announced_host_name(name: &[u8]) -> Result<(), &'static str> {
 
 pub(super) fn announced_node_name(name: &[u8]) -> Result<(), &'static str> {
     // The characters that separate fields in the file of cluster nodes.
-    if name
-        .iter()
-        .any(|byte| b"!#$%&()*+:;<>?@[]^{|}~".contains(byte))
-    {
+    if name.iter().any(|byte| b"!#$%&()*+:;<>?@[]^{|}~".contains(byte)) {
         Err("Announced human node name contained invalid character")
     } else {
         Ok(())
@@ -60,9 +50,5 @@ pub(super) fn announced_node_name(name: &[u8]) -> Result<(), &'static str> {
 }
 
 pub(super) fn process_title(template: &[u8]) -> Result<(), &'static str> {
-    if title::is_valid(template) {
-        Ok(())
-    } else {
-        Err("template format is invalid or contains unknown variables")
-    }
+    if title::is_valid(template) { Ok(()) } else { Err("template format is invalid or contains unknown variables") }
 }

@@ -48,8 +48,6 @@ pub enum Work {
     Acl,
     /// Lua scripts and functions.
     Scripting,
-    /// The stream type.
-    Streams,
     /// Invalidation messages for client-side caches.
     ClientTracking,
 }
@@ -65,7 +63,6 @@ impl Work {
             Work::Tls => "TLS",
             Work::Acl => "ACL",
             Work::Scripting => "scripting",
-            Work::Streams => "streams",
             Work::ClientTracking => "client tracking",
         }
     }
@@ -170,10 +167,9 @@ impl Directive {
                 self.name,
                 work.name()
             )),
-            Applies::Never(reason) => Some(format!(
-                "WARNING: the directive '{}' is accepted but has no effect: {reason}.",
-                self.name
-            )),
+            Applies::Never(reason) => {
+                Some(format!("WARNING: the directive '{}' is accepted but has no effect: {reason}.", self.name))
+            }
         }
     }
 }
@@ -196,8 +192,6 @@ pub fn find(name: &[u8]) -> Option<Named> {
 /// Every name and alias.
 pub fn all_names() -> impl Iterator<Item = Named> {
     DIRECTIVES.iter().flat_map(|directive| {
-        std::iter::once(directive.name)
-            .chain(directive.alias)
-            .map(move |name| Named { name, directive })
+        std::iter::once(directive.name).chain(directive.alias).map(move |name| Named { name, directive })
     })
 }

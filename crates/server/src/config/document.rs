@@ -26,33 +26,17 @@ pub fn document() -> String {
                 (false, false) => "yes",
             };
             let applies = describe(directive.applies);
-            [
-                directive.name.to_owned(),
-                name,
-                default,
-                settable.to_owned(),
-                applies,
-                directive.doc.to_owned(),
-            ]
+            [directive.name.to_owned(), name, default, settable.to_owned(), applies, directive.doc.to_owned()]
         })
         .chain(STATEMENTS.iter().map(|(name, applies, doc)| {
-            [
-                (*name).to_owned(),
-                code(name),
-                String::new(),
-                "file only".into(),
-                describe(*applies),
-                (*doc).to_owned(),
-            ]
+            [(*name).to_owned(), code(name), String::new(), "file only".into(), describe(*applies), (*doc).to_owned()]
         }))
         .collect();
     rows.sort();
 
     let mut text = String::from(HEAD);
     for [_, name, default, settable, applies, doc] in rows {
-        text.push_str(&format!(
-            "| {name} | {default} | {settable} | {applies} | {doc} |\n"
-        ));
+        text.push_str(&format!("| {name} | {default} | {settable} | {applies} | {doc} |\n"));
     }
     text
 }
@@ -89,9 +73,5 @@ fn describe(applies: Applies) -> String {
 }
 
 fn code(text: &str) -> String {
-    if text.is_empty() {
-        "empty".into()
-    } else {
-        format!("`{text}`")
-    }
+    if text.is_empty() { "empty".into() } else { format!("`{text}`") }
 }

@@ -12,19 +12,12 @@ use keyspace::glob;
 pub(super) fn expand(pattern: &[u8]) -> Vec<Vec<u8>> {
     let absolute = pattern.starts_with(b"/");
     let mut found = vec![if absolute { b"/".to_vec() } else { Vec::new() }];
-    let parts: Vec<&[u8]> = pattern
-        .split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts: Vec<&[u8]> = pattern.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
     for part in parts {
         let mut next = Vec::new();
         for prefix in &found {
             if part.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[')) {
-                next.extend(
-                    matching_names(prefix, part)
-                        .into_iter()
-                        .map(|name| join(prefix, &name)),
-                );
+                next.extend(matching_names(prefix, part).into_iter().map(|name| join(prefix, &name)));
             } else {
                 next.push(join(prefix, part));
             }

@@ -200,13 +200,8 @@ impl Kind {
 
     fn print_number(self, number: i128) -> String {
         match self {
-            Kind::Number {
-                unit: Unit::Octal, ..
-            } => format!("{number:o}"),
-            Kind::Number {
-                unit: Unit::MemoryOrPercent,
-                ..
-            } if number < 0 => format!("{}%", -number),
+            Kind::Number { unit: Unit::Octal, .. } => format!("{number:o}"),
+            Kind::Number { unit: Unit::MemoryOrPercent, .. } if number < 0 => format!("{}%", -number),
             _ => number.to_string(),
         }
     }
@@ -240,11 +235,7 @@ pub fn parse_memory(text: &[u8]) -> Option<u64> {
         _ => return None,
     };
     // No digits at all count as zero, as they do for Redis.
-    let number = if number.is_empty() {
-        0
-    } else {
-        decimal::<u64>(number)?
-    };
+    let number = if number.is_empty() { 0 } else { decimal::<u64>(number)? };
     number.checked_mul(factor)
 }
 
@@ -263,16 +254,9 @@ pub(super) fn plain_integer(text: &[u8]) -> Option<i64> {
 /// Parses a number as C's `strtoll` does with base 10 when nothing may follow it: leading blanks, a
 /// sign and leading zeros are fine, an empty text is zero.
 pub(super) fn lenient_integer(text: &[u8]) -> Option<i64> {
-    let start = text
-        .iter()
-        .take_while(|byte| byte.is_ascii_whitespace())
-        .count();
+    let start = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let number = text.get(start..).unwrap_or_default();
-    if text.is_empty() {
-        Some(0)
-    } else {
-        decimal::<i64>(number)
-    }
+    if text.is_empty() { Some(0) } else { decimal::<i64>(number) }
 }
 
 fn decimal<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
@@ -287,10 +271,9 @@ fn parse_number(text: &[u8], min: i128, max: i128, unit: Unit) -> Result<i128, S
             let percent = plain_integer(text.strip_suffix(b"%")?)?;
             (percent >= 0).then(|| -i128::from(percent))
         }),
-        Unit::Octal => std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| i64::from_str_radix(text, 8).ok())
-            .map(i128::from),
+        Unit::Octal => {
+            std::str::from_utf8(text).ok().and_then(|text| i64::from_str_radix(text, 8).ok()).map(i128::from)
+        }
     };
     let number = parsed.ok_or(match unit {
         Unit::Plain => "argument couldn't be parsed into an integer",
@@ -300,10 +283,7 @@ fn parse_number(text: &[u8], min: i128, max: i128, unit: Unit) -> Result<i128, S
     })?;
     let is_percent = unit == Unit::MemoryOrPercent && number < 0;
     if is_percent && number < min {
-        return Err(format!(
-            "percentage argument must be less or equal to {}",
-            -min
-        ));
+        return Err(format!("percentage argument must be less or equal to {}", -min));
     }
     if number < min || number > max {
         return Err(match unit {
@@ -315,46 +295,30 @@ fn parse_number(text: &[u8], min: i128, max: i128, unit: Unit) -> Result<i128, S
 }
 
 fn exactly(arguments: &[Vec<u8>], count: usize) -> Result<(), &'static str> {
-    if arguments.len() == count {
-        Ok(())
-    } else {
-        Err("wrong number of arguments")
-    }
+    if arguments.len() == count { Ok(()) } else { Err("wrong number of arguments") }
 }
 
 fn find_word(words: Words, text: &[u8]) -> Option<u32> {
-    words
-        .iter()
-        .find(|(name, _)| text.eq_ignore_ascii_case(name.as_bytes()))
-        .map(|(_, number)| *number)
+    words.iter().find(|(name, _)| text.eq_ignore_ascii_case(name.as_bytes())).map(|(_, number)| *number)
 }
 
 fn unknown_word(words: Words) -> String {
     let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
-    format!(
-        "argument(s) must be one of the following: {}",
-        names.join(", ")
-    )
+    format!("argument(s) must be one of the following: {}", names.join(", "))
 }
 
 /// The first word of `number`.
 #[must_use]
 pub(super) fn word_name(words: Words, number: u32) -> &'static str {
-    words
-        .iter()
-        .find(|(_, candidate)| *candidate == number)
-        .map_or("unknown", |(name, _)| name)
+    words.iter().find(|(_, candidate)| *candidate == number).map_or("unknown", |(name, _)| name)
 }
 
 fn flag_names(words: Words, union: u32) -> String {
     if let Some((name, _)) = words.iter().find(|(_, flag)| *flag == union) {
         return (*name).to_owned();
     }
-    let names: Vec<&str> = words
-        .iter()
-        .filter(|(_, flag)| *flag != 0 && union & flag == *flag)
-        .map(|(name, _)| *name)
-        .collect();
+    let names: Vec<&str> =
+        words.iter().filter(|(_, flag)| *flag != 0 && union & flag == *flag).map(|(name, _)| *name).collect();
     names.join(" ")
 }
 
@@ -374,11 +338,7 @@ impl Field for bool {
         Value::Bool(*self)
     }
     fn from_value(value: Value) -> Option<Self> {
-        if let Value::Bool(flag) = value {
-            Some(flag)
-        } else {
-            None
-        }
+        if let Value::Bool(flag) = value { Some(flag) } else { None }
     }
 }
 

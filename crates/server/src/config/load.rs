@@ -109,14 +109,9 @@ pub fn load(
         text = read_files(path.as_os_str().as_bytes())?;
     }
     if command_line.wants_stdin {
-        loader
-            .notices
-            .push((Level::Notice, "Reading config from stdin".into()));
+        loader.notices.push((Level::Notice, "Reading config from stdin".into()));
         stdin.read_to_end(&mut text).map_err(|error| {
-            LoadFailure::Log(format!(
-                "Fatal error, can't read config from stdin: {}",
-                error_text(&error)
-            ))
+            LoadFailure::Log(format!("Fatal error, can't read config from stdin: {}", error_text(&error)))
         })?;
     }
     if !arguments.is_empty() {
@@ -128,13 +123,7 @@ pub fn load(
 }
 
 fn special_invocation(arguments: &[Vec<u8>]) -> Option<Invocation> {
-    let print = |text, to_stdout, code| {
-        Some(Invocation::Print {
-            text,
-            to_stdout,
-            code,
-        })
-    };
+    let print = |text, to_stdout, code| Some(Invocation::Print { text, to_stdout, code });
     match arguments.first()?.as_slice() {
         b"-v" | b"--version" => print(banner::version_line(), true, 0),
         b"-h" | b"--help" => print(banner::usage(), false, 1),
@@ -184,13 +173,8 @@ impl CommandLine {
             lines.extend_from_slice(directive);
             lines.push(b' ');
             expects_value = split_arguments(option).is_some_and(|words| words.len() == 1);
-            let next_is_option = options
-                .get(index + 1)
-                .is_some_and(|next| next.starts_with(b"--"));
-            if expects_value
-                && option.eq_ignore_ascii_case(b"--save")
-                && (is_last || next_is_option)
-            {
+            let next_is_option = options.get(index + 1).is_some_and(|next| next.starts_with(b"--"));
+            if expects_value && option.eq_ignore_ascii_case(b"--save") && (is_last || next_is_option) {
                 // `--save` without a value switches snapshots off, as it did before 7.0.
                 lines.extend_from_slice(b"\"\"");
                 expects_value = false;
@@ -301,11 +285,7 @@ impl<'a> Loader<'a> {
         self.statement(&name, arguments, depth)
     }
 
-    fn directive(
-        &mut self,
-        directive: &super::Directive,
-        arguments: &[Vec<u8>],
-    ) -> Result<(), LineError> {
+    fn directive(&mut self, directive: &super::Directive, arguments: &[Vec<u8>]) -> Result<(), LineError> {
         let kind = directive.kind;
         if !kind.is_multi_argument() && arguments.len() != 1 {
             return Err("wrong number of arguments".into());
@@ -326,9 +306,7 @@ impl<'a> Loader<'a> {
             }
             Kind::SavePoints => {
                 let earlier = std::mem::take(&mut self.config.save);
-                directive
-                    .set(&mut self.config, arguments)
-                    .map_err(LineError::Text)?;
+                directive.set(&mut self.config, arguments).map_err(LineError::Text)?;
                 let is_reset = matches!(arguments, [only] if only.is_empty());
                 if self.saw_save && !is_reset {
                     let added = std::mem::replace(&mut self.config.save, earlier);
@@ -337,20 +315,13 @@ impl<'a> Loader<'a> {
                 self.saw_save = true;
             }
             _ => {
-                directive
-                    .set(&mut self.config, arguments)
-                    .map_err(LineError::Text)?;
+                directive.set(&mut self.config, arguments).map_err(LineError::Text)?;
             }
         }
         Ok(())
     }
 
-    fn statement(
-        &mut self,
-        name: &[u8],
-        arguments: &[Vec<u8>],
-        depth: usize,
-    ) -> Result<(), LineError> {
+    fn statement(&mut self, name: &[u8], arguments: &[Vec<u8>], depth: usize) -> Result<(), LineError> {
         match (name, arguments) {
             (b"include", [path]) => {
                 if depth >= INCLUDE_DEPTH_MAX {
@@ -368,9 +339,7 @@ impl<'a> Loader<'a> {
                 self.modules.push(path.clone());
                 Ok(())
             }
-            (name, []) if name.contains(&b'.') => {
-                Err("Module config specified without value".into())
-            }
+            (name, []) if name.contains(&b'.') => Err("Module config specified without value".into()),
             (b"sentinel", [_, ..]) => Err("sentinel directive while not in sentinel mode".into()),
             _ => Err("Bad directive or wrong number of arguments".into()),
         }
@@ -395,8 +364,7 @@ impl<'a> Loader<'a> {
     }
 
     fn is_command(&self, name: &[u8]) -> bool {
-        self.added_names.contains(name)
-            || (!self.removed_names.contains(name) && (self.command_exists)(name))
+        self.added_names.contains(name) || (!self.removed_names.contains(name) && (self.command_exists)(name))
     }
 
     /// What can only be judged when a whole file was read.
@@ -424,38 +392,28 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn finish(
-        mut self,
-        config_file: Option<PathBuf>,
-        had_arguments: bool,
-    ) -> Result<Invocation, LoadFailure> {
+    fn finish(mut self, config_file: Option<PathBuf>, had_arguments: bool) -> Result<Invocation, LoadFailure> {
         if let Some(module) = self.modules.first() {
             let module = String::from_utf8_lossy(module);
-            return Err(LoadFailure::Log(format!(
-                "Can't load module from {module}: server aborting"
-            )));
+            return Err(LoadFailure::Log(format!("Can't load module from {module}: server aborting")));
         }
         let default = Config::default();
         // The directory is not compared: it has just been changed to.
-        let changed = DIRECTIVES
-            .iter()
-            .filter(|directive| directive.is_changed(&self.config, &default));
+        let changed = DIRECTIVES.iter().filter(|directive| directive.is_changed(&self.config, &default));
         let mut warnings: Vec<String> = warnings_about(&self.config, changed);
         let retired = RETIRED.iter().filter(|name| self.retired.contains(*name));
         warnings.extend(retired.map(|name| {
             format!("WARNING: the directive '{name}' is accepted but has no effect: Redis 7.2 retired it.")
         }));
         if !self.users.is_empty()
-            && let Some((name, Applies::Later(work), _)) =
-                STATEMENTS.iter().find(|(name, ..)| *name == "user")
+            && let Some((name, Applies::Later(work), _)) = STATEMENTS.iter().find(|(name, ..)| *name == "user")
         {
             warnings.push(format!(
                 "WARNING: the directive '{name}' is accepted but has no effect yet: it follows with the {} work.",
                 work.name()
             ));
         }
-        self.notices
-            .extend(warnings.into_iter().map(|line| (Level::Warning, line)));
+        self.notices.extend(warnings.into_iter().map(|line| (Level::Warning, line)));
         Ok(Invocation::Run(Box::new(Startup {
             config: self.config,
             config_file,
@@ -468,12 +426,9 @@ impl<'a> Loader<'a> {
 }
 
 fn fatal(place: Option<(usize, &[u8])>, error: &str) -> LoadFailure {
-    let mut text =
-        format!("\n*** FATAL CONFIG FILE ERROR (Redis {REDIS_VERSION}) ***\n").into_bytes();
+    let mut text = format!("\n*** FATAL CONFIG FILE ERROR (Redis {REDIS_VERSION}) ***\n").into_bytes();
     if let Some((number, line)) = place {
-        text.extend_from_slice(
-            format!("Reading the configuration file, at line {number}\n>>> '").as_bytes(),
-        );
+        text.extend_from_slice(format!("Reading the configuration file, at line {number}\n>>> '").as_bytes());
         text.extend_from_slice(line);
         text.extend_from_slice(b"'\n");
     }

@@ -28,14 +28,12 @@ pub use directive::{Applies, Directive, Named, Work, all_names, find};
 pub use document::document;
 pub use kind::{Kind, Unit, Value, Words, parse_bool, parse_memory};
 pub use load::{Invocation, LoadFailure, Startup, load};
-pub use special::{
-    BufferLimit, BufferLimits, ClientClass, EventClasses, PrimaryAddress, SavePoint,
-};
+pub use special::{BufferLimit, BufferLimits, ClientClass, EventClasses, PrimaryAddress, SavePoint};
 pub use split::{push_quoted, split_arguments};
 pub use store::{Apply, ApplyError, ConfigStore, HELP, SetContext, is_secret};
 pub use table::{Config, DIRECTIVES};
 pub use words::{
     AclPubsubDefault, AppendFsync, ClusterEndpointType, LogLevel, MaxmemoryPolicy, OomScoreAdj,
-    PropagationErrorBehavior, ProtectedAction, ReplDisklessLoad, SanitizeDumpPayload,
-    ShutdownFlags, SlotSpace, Supervised, SyslogFacility, TlsAuthClients,
+    PropagationErrorBehavior, ProtectedAction, ReplDisklessLoad, SanitizeDumpPayload, ShutdownFlags, SlotSpace,
+    Supervised, SyslogFacility, TlsAuthClients,
 };

@@ -54,10 +54,7 @@ pub(super) fn rewrite_text(
         file.put(directive.name, lines_of(directive, config, default));
     }
     for (name, lines) in statements {
-        let lines = lines.iter().map(|text| Line {
-            text: text.clone(),
-            is_forced: true,
-        });
+        let lines = lines.iter().map(|text| Line { text: text.clone(), is_forced: true });
         file.put(name, lines.collect());
     }
     file.finish()
@@ -75,12 +72,7 @@ struct OldFile {
 
 impl OldFile {
     fn read(text: &[u8]) -> Self {
-        let mut file = Self {
-            lines: Vec::new(),
-            places: HashMap::new(),
-            put: HashSet::new(),
-            is_signed: false,
-        };
+        let mut file = Self { lines: Vec::new(), places: HashMap::new(), put: HashSet::new(), is_signed: false };
         if text.is_empty() {
             return file;
         }
@@ -93,10 +85,7 @@ impl OldFile {
             }
             match directive_of(line) {
                 Some(name) => {
-                    file.places
-                        .entry(name)
-                        .or_default()
-                        .push_back(file.lines.len());
+                    file.places.entry(name).or_default().push_back(file.lines.len());
                     file.lines.push(line.to_vec());
                 }
                 None => file.lines.push([b"# ??? ", line].concat()),
@@ -124,19 +113,14 @@ impl OldFile {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        for (_, places) in self
-            .places
-            .iter()
-            .filter(|(name, _)| self.put.contains(*name))
-        {
+        for (_, places) in self.places.iter().filter(|(name, _)| self.put.contains(*name)) {
             for place in places {
                 if let Some(line) = self.lines.get_mut(*place) {
                     line.clear();
                 }
             }
         }
-        self.lines
-            .dedup_by(|later, earlier| later.is_empty() && earlier.is_empty());
+        self.lines.dedup_by(|later, earlier| later.is_empty() && earlier.is_empty());
         let mut text = Vec::new();
         for line in &self.lines {
             text.extend_from_slice(line);
@@ -153,54 +137,31 @@ fn directive_of(line: &[u8]) -> Option<String> {
     if let Some(named) = find(name) {
         return Some(named.directive.name.to_owned());
     }
-    let statement = STATEMENTS
-        .iter()
-        .find(|(statement, ..)| statement.as_bytes().eq_ignore_ascii_case(name))?;
+    let statement = STATEMENTS.iter().find(|(statement, ..)| statement.as_bytes().eq_ignore_ascii_case(name))?;
     Some(statement.0.to_owned())
 }
 
 fn lines_of(directive: &Directive, config: &Config, default: &Config) -> Vec<Line> {
     let value = (directive.read)(config);
     let is_forced = directive.is_changed(config, default);
-    let line = |value: &[u8], is_forced| Line {
-        text: [directive.name.as_bytes(), b" ", value].concat(),
-        is_forced,
-    };
+    let line = |value: &[u8], is_forced| Line { text: [directive.name.as_bytes(), b" ", value].concat(), is_forced };
     let quoted = |value: &[u8]| {
         let mut text = Vec::new();
         push_quoted(&mut text, value);
         text
     };
     match (&value, directive.kind) {
-        (
-            Value::Text(text),
-            Kind::Text {
-                empty_is_unset: true,
-                ..
-            },
-        ) if text.is_empty() => Vec::new(),
+        (Value::Text(text), Kind::Text { empty_is_unset: true, .. }) if text.is_empty() => Vec::new(),
         // The directory is always written, in full, so that a restart from elsewhere finds its files.
         (Value::Text(text), Kind::Directory) => vec![line(&quoted(text), true)],
         (Value::Text(text), _) => vec![line(&quoted(text), is_forced)],
-        (
-            Value::Number(number),
-            Kind::Number {
-                unit: Unit::Memory | Unit::MemoryOrPercent,
-                ..
-            },
-        ) if *number >= 0 => {
+        (Value::Number(number), Kind::Number { unit: Unit::Memory | Unit::MemoryOrPercent, .. }) if *number >= 0 => {
             vec![line(memory_text(*number).as_bytes(), is_forced)]
         }
         (Value::SavePoints(points), _) if points.is_empty() => vec![line(b"\"\"", true)],
-        (Value::SavePoints(points), _) => points
-            .iter()
-            .map(|point| {
-                line(
-                    format!("{} {}", point.seconds, point.changes).as_bytes(),
-                    true,
-                )
-            })
-            .collect(),
+        (Value::SavePoints(points), _) => {
+            points.iter().map(|point| line(format!("{} {}", point.seconds, point.changes).as_bytes(), true)).collect()
+        }
         (Value::BufferLimits(limits), _) => {
             let defaults = BufferLimits::default();
             let pairs = limits.classes().into_iter().zip(defaults.classes());
@@ -230,10 +191,7 @@ fn lines_of(directive: &Directive, config: &Config, default: &Config) -> Vec<Lin
 /// An amount of memory in the largest binary unit that divides it.
 fn memory_text(bytes: i128) -> String {
     let units = [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb")];
-    match units
-        .iter()
-        .find(|(size, _)| bytes != 0 && bytes % size == 0)
-    {
+    match units.iter().find(|(size, _)| bytes != 0 && bytes % size == 0) {
         Some((size, unit)) => format!("{}{unit}", bytes / size),
         None => bytes.to_string(),
     }
@@ -242,11 +200,7 @@ fn memory_text(bytes: i128) -> String {
 /// Writes a new file beside the old one, forces it to disk and renames it over the old one.
 fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
     let (mut file, temporary) = create_beside(path).inspect_err(|error| {
-        crate::log!(
-            Level::Warning,
-            "Could not create tmp config file ({})",
-            error_text(error)
-        );
+        crate::log!(Level::Warning, "Could not create tmp config file ({})", error_text(error));
     })?;
     let written = write_and_rename(&mut file, &temporary, path, text);
     if written.is_err() {
@@ -262,25 +216,13 @@ fn write_and_rename(file: &mut File, temporary: &Path, path: &Path, text: &[u8])
             crate::log!(Level::Warning, "Could not {what} ({})", error_text(error));
         }
     };
-    file.write_all(text)
-        .inspect_err(log("write tmp config file"))?;
-    file.sync_all()
-        .inspect_err(log("sync tmp config file to disk"))?;
-    file.set_permissions(Permissions::from_mode(0o644 & !file_mode_mask()))
-        .inspect_err(log("chmod config file"))?;
+    file.write_all(text).inspect_err(log("write tmp config file"))?;
+    file.sync_all().inspect_err(log("sync tmp config file to disk"))?;
+    file.set_permissions(Permissions::from_mode(0o644 & !file_mode_mask())).inspect_err(log("chmod config file"))?;
     std::fs::rename(temporary, path).inspect_err(log("rename tmp config file"))?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .inspect_err(log("sync config file dir"))?;
-    crate::log!(
-        Level::Debug,
-        "Rewritten config file ({}) successfully",
-        path.display()
-    );
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).inspect_err(log("sync config file dir"))?;
+    crate::log!(Level::Debug, "Rewritten config file ({}) successfully", path.display());
     Ok(())
 }
 
@@ -289,12 +231,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{:06x}", fastrand::u32(..1 << 24)));
         let temporary = PathBuf::from(name);
-        match OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temporary)
-        {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

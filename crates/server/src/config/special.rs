@@ -26,11 +26,8 @@ pub(super) fn parse_save_points(arguments: &[Vec<u8>]) -> Result<Vec<SavePoint>,
         let [seconds, changes] = pair else {
             return Err(ERROR.into());
         };
-        let number =
-            |text: &[u8]| lenient_integer(text).and_then(|number| u64::try_from(number).ok());
-        let seconds = number(seconds)
-            .filter(|seconds| *seconds >= 1)
-            .ok_or(ERROR)?;
+        let number = |text: &[u8]| lenient_integer(text).and_then(|number| u64::try_from(number).ok());
+        let seconds = number(seconds).filter(|seconds| *seconds >= 1).ok_or(ERROR)?;
         let changes = number(changes).ok_or(ERROR)?;
         points.push(SavePoint { seconds, changes });
     }
@@ -38,11 +35,7 @@ pub(super) fn parse_save_points(arguments: &[Vec<u8>]) -> Result<Vec<SavePoint>,
 }
 
 pub(super) fn print_save_points(points: &[SavePoint]) -> String {
-    join(
-        points
-            .iter()
-            .map(|point| format!("{} {}", point.seconds, point.changes)),
-    )
+    join(points.iter().map(|point| format!("{} {}", point.seconds, point.changes)))
 }
 
 /// When a client is cut because it does not read its replies.
@@ -81,16 +74,8 @@ pub struct BufferLimits {
 impl Default for BufferLimits {
     fn default() -> Self {
         const MIB: u64 = 1 << 20;
-        let limit = |hard_bytes, soft_bytes, soft_seconds| BufferLimit {
-            hard_bytes,
-            soft_bytes,
-            soft_seconds,
-        };
-        Self {
-            normal: limit(0, 0, 0),
-            replica: limit(256 * MIB, 64 * MIB, 60),
-            pubsub: limit(32 * MIB, 8 * MIB, 60),
-        }
+        let limit = |hard_bytes, soft_bytes, soft_seconds| BufferLimit { hard_bytes, soft_bytes, soft_seconds };
+        Self { normal: limit(0, 0, 0), replica: limit(256 * MIB, 64 * MIB, 60), pubsub: limit(32 * MIB, 8 * MIB, 60) }
     }
 }
 
@@ -107,29 +92,19 @@ impl BufferLimits {
 
     /// Each class with the name a configuration file uses for it.
     pub(super) fn classes(&self) -> [(&'static str, BufferLimit); 3] {
-        [
-            ("normal", self.normal),
-            ("replica", self.replica),
-            ("pubsub", self.pubsub),
-        ]
+        [("normal", self.normal), ("replica", self.replica), ("pubsub", self.pubsub)]
     }
 
     /// As CONFIG GET prints it, where the replicas keep their old name.
     pub(super) fn print(&self) -> String {
         join(self.classes().iter().map(|(name, limit)| {
             let name = if *name == "replica" { "slave" } else { name };
-            format!(
-                "{name} {} {} {}",
-                limit.hard_bytes, limit.soft_bytes, limit.soft_seconds
-            )
+            format!("{name} {} {} {}", limit.hard_bytes, limit.soft_bytes, limit.soft_seconds)
         }))
     }
 }
 
-pub(super) fn parse_buffer_limits(
-    arguments: &[Vec<u8>],
-    current: BufferLimits,
-) -> Result<BufferLimits, String> {
+pub(super) fn parse_buffer_limits(arguments: &[Vec<u8>], current: BufferLimits) -> Result<BufferLimits, String> {
     let mut limits = current;
     if !arguments.len().is_multiple_of(4) {
         return Err("Wrong number of arguments in buffer limit configuration.".into());
@@ -150,15 +125,9 @@ pub(super) fn parse_buffer_limits(
             .zip(parse_memory(soft))
             .zip(lenient_integer(seconds).and_then(|seconds| u64::try_from(seconds).ok()));
         let Some(((hard_bytes, soft_bytes), soft_seconds)) = parsed else {
-            return Err(
-                "Error in hard, soft or soft_seconds setting in buffer limit configuration.".into(),
-            );
+            return Err("Error in hard, soft or soft_seconds setting in buffer limit configuration.".into());
         };
-        *place = BufferLimit {
-            hard_bytes,
-            soft_bytes,
-            soft_seconds,
-        };
+        *place = BufferLimit { hard_bytes, soft_bytes, soft_seconds };
     }
     Ok(limits)
 }
@@ -321,13 +290,8 @@ pub(super) fn parse_primary(arguments: &[Vec<u8>]) -> Result<Option<PrimaryAddre
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {
         return Ok(None);
     }
-    let port = lenient_integer(port)
-        .and_then(|port| u16::try_from(port).ok())
-        .ok_or("Invalid master port")?;
-    Ok(Some(PrimaryAddress {
-        host: host.clone(),
-        port,
-    }))
+    let port = lenient_integer(port).and_then(|port| u16::try_from(port).ok()).ok_or("Invalid master port")?;
+    Ok(Some(PrimaryAddress { host: host.clone(), port }))
 }
 
 pub(super) fn parse_percentiles(arguments: &[Vec<u8>]) -> Result<Vec<f64>, String> {
@@ -343,10 +307,7 @@ pub(super) fn parse_percentiles(arguments: &[Vec<u8>]) -> Result<Vec<f64>, Strin
                 .filter(|number| !number.is_nan())
                 .ok_or("Invalid latency-tracking-info-percentiles parameters")?;
             if !(0.0..=100.0).contains(&percentile) {
-                return Err(
-                    "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
-                        .into(),
-                );
+                return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
             }
             Ok(percentile)
         })

@@ -55,9 +55,7 @@ fn closed(tail: &[u8]) -> Option<&[u8]> {
 fn double_quoted<'a>(mut rest: &'a [u8], argument: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         match rest {
-            [b'\\', b'x', high, low, tail @ ..]
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
+            [b'\\', b'x', high, low, tail @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
                 argument.push(hex_digit(*high) << 4 | hex_digit(*low));
                 rest = tail;
             }
@@ -123,11 +121,7 @@ pub(super) fn trim(line: &[u8]) -> &[u8] {
     let is_trimmed = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let start = line.iter().take_while(|byte| is_trimmed(byte)).count();
     let tail = line.get(start..).unwrap_or_default();
-    let end = tail
-        .iter()
-        .rev()
-        .take_while(|byte| is_trimmed(byte))
-        .count();
+    let end = tail.iter().rev().take_while(|byte| is_trimmed(byte)).count();
     tail.get(..tail.len() - end).unwrap_or_default()
 }
 

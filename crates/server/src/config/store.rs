@@ -95,18 +95,12 @@ impl ConfigStore {
         let config = self.snapshot();
         let mut found: Vec<(Vec<u8>, &Directive)> = Vec::new();
         let add = |found: &mut Vec<(Vec<u8>, &'static Directive)>, name: &[u8], directive| {
-            if !found
-                .iter()
-                .any(|(known, _)| known.eq_ignore_ascii_case(name))
-            {
+            if !found.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
                 found.push((name.to_vec(), directive));
             }
         };
         for pattern in patterns {
-            if pattern
-                .iter()
-                .any(|byte| matches!(byte, b'[' | b'*' | b'?'))
-            {
+            if pattern.iter().any(|byte| matches!(byte, b'[' | b'*' | b'?')) {
                 for Named { name, directive } in all_names() {
                     if !directive.is_hidden() && glob::matches(pattern, name.as_bytes(), true) {
                         add(&mut found, name.as_bytes(), directive);
@@ -116,20 +110,12 @@ impl ConfigStore {
                 add(&mut found, pattern, named.directive);
             }
         }
-        found
-            .into_iter()
-            .map(|(name, directive)| (name, directive.print(&config)))
-            .collect()
+        found.into_iter().map(|(name, directive)| (name, directive.print(&config))).collect()
     }
 
     /// CONFIG SET: `arguments` are names and values in turn. Either all of them are set and acted
     /// on, or none is. The error is a whole RESP error line without its leading `-` and its end.
-    pub fn set(
-        &self,
-        arguments: &[&[u8]],
-        context: SetContext,
-        apply: Apply<'_>,
-    ) -> Result<Arc<Config>, Vec<u8>> {
+    pub fn set(&self, arguments: &[&[u8]], context: SetContext, apply: Apply<'_>) -> Result<Arc<Config>, Vec<u8>> {
         let _writer = self.writer.lock();
         let old = self.snapshot();
         let pairs = named_pairs(arguments, &old, context)?;
@@ -156,22 +142,12 @@ impl ConfigStore {
             );
             restore_directory(&old, &new);
             if let Err(error) = apply(&old, &changed) {
-                crate::log!(
-                    Level::Warning,
-                    "Failed applying restored failed CONFIG SET command: {}",
-                    error.message
-                );
+                crate::log!(Level::Warning, "Failed applying restored failed CONFIG SET command: {}", error.message);
             }
             return Err(set_failed(error.directive.as_bytes(), &error.message));
         }
         let default = &self.default;
-        for line in warnings_about(
-            &new,
-            changed
-                .iter()
-                .copied()
-                .filter(|row| row.is_changed(&new, default)),
-        ) {
+        for line in warnings_about(&new, changed.iter().copied().filter(|row| row.is_changed(&new, default))) {
             crate::log!(Level::Warning, "{line}");
         }
         let new = Arc::new(new);
@@ -253,21 +229,13 @@ fn named_pairs<'a>(
             continue;
         };
         let Some(named) = find(name) else {
-            return Err(error_line(
-                b"ERR Unknown option or number of arguments for CONFIG SET - '",
-                name,
-                "'",
-            ));
+            return Err(error_line(b"ERR Unknown option or number of arguments for CONFIG SET - '", name, "'"));
         };
         let directive = named.directive;
         if directive.is_fixed() {
             return Err(set_failed(name, "can't set immutable config"));
         }
-        if directive.is_protected()
-            && !config
-                .enable_protected_configs
-                .allows(context.client_is_local)
-        {
+        if directive.is_protected() && !config.enable_protected_configs.allows(context.client_is_local) {
             return Err(set_failed(name, "can't set protected config"));
         }
         if context.is_loading && directive.is_denied_while_loading() {
@@ -292,10 +260,7 @@ fn set_one(config: &mut Config, named: Named, value: &[u8]) -> Result<bool, Stri
     } else if value.is_empty() {
         Vec::new()
     } else {
-        value
-            .split(|byte| *byte == b' ')
-            .map(<[u8]>::to_vec)
-            .collect()
+        value.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect()
     };
     named.directive.set(config, &arguments)
 }
@@ -315,9 +280,7 @@ fn restore_directory(old: &Config, new: &Config) {
 /// Changes the working directory; returns its full path.
 pub(super) fn change_directory(path: &[u8]) -> Result<Vec<u8>, String> {
     std::env::set_current_dir(OsStr::from_bytes(path)).map_err(|error| error_text(&error))?;
-    Ok(std::env::current_dir()
-        .map(|path| path.into_os_string().into_vec())
-        .unwrap_or_default())
+    Ok(std::env::current_dir().map(|path| path.into_os_string().into_vec()).unwrap_or_default())
 }
 
 /// Brings values that are hints into the range that is used.
@@ -326,10 +289,7 @@ pub(super) fn normalize(config: &mut Config) {
 }
 
 /// The warnings that the present values of these directives deserve.
-pub(super) fn warnings_about(
-    config: &Config,
-    directives: impl Iterator<Item = &'static Directive>,
-) -> Vec<String> {
+pub(super) fn warnings_about(config: &Config, directives: impl Iterator<Item = &'static Directive>) -> Vec<String> {
     let mut lines = Vec::new();
     for directive in directives {
         lines.extend(directive.inert_warning());
@@ -347,11 +307,7 @@ pub(super) fn warnings_about(
 
 fn set_failed(name: &[u8], message: &str) -> Vec<u8> {
     let rest = format!("') - {message}");
-    error_line(
-        b"ERR CONFIG SET failed (possibly related to argument '",
-        name,
-        &rest,
-    )
+    error_line(b"ERR CONFIG SET failed (possibly related to argument '", name, &rest)
 }
 
 /// Puts an error line together; a line break in a client's name must not break the protocol.

@@ -9,15 +9,13 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use super::checks;
 use super::directive::Applies::{self, Acts, Later, Never};
-use super::directive::{
-    DENIED_WHILE_LOADING, Directive, FIXED, HIDDEN, MUTABLE, PROTECTED, RELOADS, SECRET, Work,
-};
+use super::directive::{DENIED_WHILE_LOADING, Directive, FIXED, HIDDEN, MUTABLE, PROTECTED, RELOADS, SECRET, Work};
 use super::kind::{Field, Kind, TextCheck, Unit};
 use super::special::{BufferLimits, EventClasses, PrimaryAddress, SavePoint};
 use super::words::{
     AclPubsubDefault, AppendFsync, ClusterEndpointType, LogLevel, MaxmemoryPolicy, OomScoreAdj,
-    PropagationErrorBehavior, ProtectedAction, ReplDisklessLoad, SanitizeDumpPayload,
-    ShutdownFlags, SlotSpace, Supervised, SyslogFacility, TlsAuthClients,
+    PropagationErrorBehavior, ProtectedAction, ReplDisklessLoad, SanitizeDumpPayload, ShutdownFlags, SlotSpace,
+    Supervised, SyslogFacility, TlsAuthClients,
 };
 
 const INT_MIN: i128 = i32::MIN as i128;
@@ -29,22 +27,10 @@ const ULLONG_MAX: i128 = u64::MAX as i128;
 const MIB: i128 = 1 << 20;
 
 const BOOL: Kind = Kind::Bool;
-const TEXT: Kind = Kind::Text {
-    empty_is_unset: false,
-    check: None,
-};
-const UNSET_TEXT: Kind = Kind::Text {
-    empty_is_unset: true,
-    check: None,
-};
-const CHECKED_HOST_NAME: Kind = Kind::Text {
-    empty_is_unset: true,
-    check: Some(checks::announced_host_name),
-};
-const CHECKED_NODE_NAME: Kind = Kind::Text {
-    empty_is_unset: true,
-    check: Some(checks::announced_node_name),
-};
+const TEXT: Kind = Kind::Text { empty_is_unset: false, check: None };
+const UNSET_TEXT: Kind = Kind::Text { empty_is_unset: true, check: None };
+const CHECKED_HOST_NAME: Kind = Kind::Text { empty_is_unset: true, check: Some(checks::announced_host_name) };
+const CHECKED_NODE_NAME: Kind = Kind::Text { empty_is_unset: true, check: Some(checks::announced_node_name) };
 
 const fn number(min: i128, max: i128, unit: Unit) -> Kind {
     Kind::Number { min, max, unit }
@@ -59,10 +45,7 @@ const fn memory(min: i128, max: i128) -> Kind {
 }
 
 const fn checked(check: TextCheck) -> Kind {
-    Kind::Text {
-        empty_is_unset: false,
-        check: Some(check),
-    }
+    Kind::Text { empty_is_unset: false, check: Some(check) }
 }
 
 fn text(value: &str) -> Vec<u8> {
@@ -76,15 +59,11 @@ fn default_workers() -> u32 {
 }
 
 fn default_save_points() -> Vec<SavePoint> {
-    [(3600, 1), (300, 100), (60, 10_000)]
-        .map(|(seconds, changes)| SavePoint { seconds, changes })
-        .to_vec()
+    [(3600, 1), (300, 100), (60, 10_000)].map(|(seconds, changes)| SavePoint { seconds, changes }).to_vec()
 }
 
 fn working_directory() -> Vec<u8> {
-    std::env::current_dir()
-        .map(|path| path.into_os_string().into_vec())
-        .unwrap_or_default()
+    std::env::current_dir().map(|path| path.into_os_string().into_vec()).unwrap_or_default()
 }
 
 macro_rules! directives {
@@ -314,9 +293,9 @@ directives! {
     "hll-sparse-max-bytes" => hll_sparse_max_bytes: usize = 3000,
         memory(0, LONG_MAX), MUTABLE, Acts, "The largest sparse HyperLogLog, in bytes.";
     "stream-node-max-bytes" => stream_node_max_bytes: usize = 4096,
-        memory(0, LONG_MAX), MUTABLE, Later(Work::Streams), "The largest node of a stream, in bytes.";
+        memory(0, LONG_MAX), MUTABLE, Acts, "The largest node of a stream, in bytes.";
     "stream-node-max-entries" => stream_node_max_entries: i64 = 100,
-        int(0, LLONG_MAX), MUTABLE, Later(Work::Streams), "The most entries in a node of a stream.";
+        int(0, LLONG_MAX), MUTABLE, Acts, "The most entries in a node of a stream.";
     // Observation.
     "slowlog-log-slower-than" => slowlog_log_slower_than: i64 = 10_000,
         int(-1, LLONG_MAX), MUTABLE, Acts, "Microseconds from which a command is remembered as slow; -1 is never.";
@@ -517,31 +496,11 @@ directives! {
 /// Directives that only a file or the command line may hold, with what they do. They are not values
 /// but statements, so CONFIG GET and SET do not know them.
 pub static STATEMENTS: &[(&str, Applies, &str)] = &[
-    (
-        "include",
-        Acts,
-        "Read another file, or all files that match a pattern, at this place.",
-    ),
-    (
-        "rename-command",
-        Acts,
-        "Give a command another name, or take it away with an empty one.",
-    ),
-    (
-        "user",
-        Later(Work::Acl),
-        "Declare a user with a password and rights.",
-    ),
-    (
-        "loadmodule",
-        Never("there are no loadable modules; the server refuses to start"),
-        "Load a module.",
-    ),
+    ("include", Acts, "Read another file, or all files that match a pattern, at this place."),
+    ("rename-command", Acts, "Give a command another name, or take it away with an empty one."),
+    ("user", Later(Work::Acl), "Declare a user with a password and rights."),
+    ("loadmodule", Never("there are no loadable modules; the server refuses to start"), "Load a module."),
 ];
 
 /// Directives of older versions that Redis 7.2 still accepts and ignores, each with one argument.
-pub(super) const RETIRED: [&str; 3] = [
-    "list-max-ziplist-entries",
-    "list-max-ziplist-value",
-    "lua-replicate-commands",
-];
+pub(super) const RETIRED: [&str; 3] = ["list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];

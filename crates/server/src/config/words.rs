@@ -253,13 +253,8 @@ impl ShutdownFlags {
     const FORCE: u32 = 8;
 
     /// The words of the configuration file.
-    pub const WORDS: Words = &[
-        ("default", 0),
-        ("save", Self::SAVE),
-        ("nosave", Self::NOSAVE),
-        ("now", Self::NOW),
-        ("force", Self::FORCE),
-    ];
+    pub const WORDS: Words =
+        &[("default", 0), ("save", Self::SAVE), ("nosave", Self::NOSAVE), ("now", Self::NOW), ("force", Self::FORCE)];
 
     /// Save a snapshot first, even without save points.
     #[must_use]
@@ -299,10 +294,6 @@ impl Field for ShutdownFlags {
         Value::Word(self.0)
     }
     fn from_value(value: Value) -> Option<Self> {
-        if let Value::Word(union) = value {
-            Some(Self(union))
-        } else {
-            None
-        }
+        if let Value::Word(union) = value { Some(Self(union)) } else { None }
     }
 }

@@ -13,8 +13,8 @@ use super::{Step, single};
 use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
-use commands::table::{self, CommandId};
 use commands::Ctx;
+use commands::table::{self, CommandId};
 use keyspace::DbView;
 use keyspace::db::Hashed;
 use net::{ConnId, Flow, Then};
@@ -51,7 +51,11 @@ struct Planned {
 impl Default for Batch {
     fn default() -> Self {
         let nothing = Planned { id: CommandId::Get, start: 0, end: 0 };
-        Batch { requests: std::array::from_fn(|_| Request::new()), planned: [nothing; GROUP], keys: [Hashed::NONE; GROUP] }
+        Batch {
+            requests: std::array::from_fn(|_| Request::new()),
+            planned: [nothing; GROUP],
+            keys: [Hashed::NONE; GROUP],
+        }
     }
 }
 
@@ -153,7 +157,14 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
 /// Parses requests from `at` on into the batch while they are fit for a group. Returns how many are planned, where the
 /// first unparsed byte is, and why it ended.
 #[inline(never)]
-fn gather(worker: &Worker, batch: &mut Batch, session: &mut Session, input: &[u8], mut at: usize, limits: &Limits) -> (usize, usize, End) {
+fn gather(
+    worker: &Worker,
+    batch: &mut Batch,
+    session: &mut Session,
+    input: &[u8],
+    mut at: usize,
+    limits: &Limits,
+) -> (usize, usize, End) {
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
         let start = at;
@@ -296,6 +307,13 @@ impl Worker {
     pub(crate) fn note_slow(&mut self, session: &Session, id: CommandId, args: Args<'_>, took: u64) {
         let microseconds = ticks::to_microseconds(took);
         let spec = table::spec(id);
-        self.shared.note_slow_command(&self.config, self.now_ms, session, spec, crate::slowlog::Kept::Whole(args), microseconds);
+        self.shared.note_slow_command(
+            &self.config,
+            self.now_ms,
+            session,
+            spec,
+            crate::slowlog::Kept::Whole(args),
+            microseconds,
+        );
     }
 }

@@ -22,12 +22,26 @@ use std::time::{Duration, Instant};
 
 impl Worker {
     /// Hangs a client in the queues of the keys it waits for; their slots are held.
-    pub(crate) fn block_client(&mut self, conn: ConnId, session: &mut Session, id: CommandId, args: Args<'_>, block: &Block) {
+    pub(crate) fn block_client(
+        &mut self,
+        conn: ConnId,
+        session: &mut Session,
+        id: CommandId,
+        args: Args<'_>,
+        block: &Block,
+    ) {
         let waiter_id = self.locks.keyspace().next_waiter_id();
         #[allow(clippy::cast_possible_truncation)]
         let command = id.index() as u16;
         let resp3 = session.proto == Proto::Resp3;
-        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, args.to_owned_args(), session.db, resp3);
+        let mut kept = args.to_owned_args();
+        if !block.replaced.is_empty() {
+            let replaced = |index: usize| {
+                block.replaced.iter().find(|(other, _)| *other == index).map(|(_, argument)| argument.as_slice())
+            };
+            kept = args.iter().enumerate().map(|(index, argument)| replaced(index).unwrap_or(argument)).collect();
+        }
+        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
         let keys: Vec<Vec<u8>> = block.keys.clone().filter_map(|index| args.get(index)).map(<[u8]>::to_vec).collect();
         self.with_ctx(session, false, |ctx| {
             for (index, key) in keys.iter().enumerate() {
@@ -100,12 +114,11 @@ impl Worker {
         for waiter in waiters {
             let spec = self.routes[waiter.command as usize].spec;
             let mut view = DbView::new(&mut self.locks, &mut self.events, db, now_ms, clock);
-            // Left to wait as soon as the key is gone again.
-            if !view.exists(key) {
-                break;
-            }
-            // Redis: a key of another type than the one waited for wakes nobody.
-            if !view.get(key).is_some_and(|value| is_waited_for(spec.id, value)) {
+            // Redis: a key that is gone again, or of another type than the one waited for, wakes nobody but those who are
+            // to be told that their group is gone.
+            let wakes = spec.id == CommandId::Xreadgroup
+                || (view.exists(key) && view.get(key).is_some_and(|value| is_waited_for(spec.id, value)));
+            if !wakes {
                 continue;
             }
             if let Ok(slots) = super::single::slots_of(self, spec, waiter.args.as_args()) {
@@ -150,9 +163,20 @@ impl Worker {
     }
 
     /// A client of this worker was served: it gets its reply and goes on.
-    pub(crate) fn client_served(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: u64, reply: Vec<u8>, ticks: u64) {
+    pub(crate) fn client_served(
+        &mut self,
+        conns: &mut Conns<Worker>,
+        conn: ConnId,
+        waiter: u64,
+        reply: Vec<u8>,
+        ticks: u64,
+    ) {
         let Some(session) = conns.state_mut(conn) else { return };
-        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter);
+        let is_its = session
+            .extra
+            .as_ref()
+            .and_then(|extra| extra.blocked.as_ref())
+            .is_some_and(|blocked| blocked.waiter.id == waiter);
         if !is_its {
             return;
         }
@@ -185,7 +209,8 @@ impl Worker {
         for key in &blocked.keys {
             let slot = self.locks.keyspace().slot(key);
             if self.locks.try_lock(slot) {
-                let mut view = DbView::new(&mut self.locks, &mut self.events, blocked.waiter.db, self.now_ms, self.clock);
+                let mut view =
+                    DbView::new(&mut self.locks, &mut self.events, blocked.waiter.db, self.now_ms, self.clock);
                 view.remove_waiter(key, blocked.waiter.id);
                 self.locks.unlock_all();
             }
@@ -216,9 +241,19 @@ impl Worker {
     }
 
     /// As [`Worker::end_wait`] for a waiter that the caller has claimed.
-    pub(crate) fn end_claimed_wait(&mut self, conns: &mut Conns<Worker>, conn: ConnId, waiter: &Arc<Waiter>, error: Option<&str>) {
+    pub(crate) fn end_claimed_wait(
+        &mut self,
+        conns: &mut Conns<Worker>,
+        conn: ConnId,
+        waiter: &Arc<Waiter>,
+        error: Option<&str>,
+    ) {
         let Some(session) = conns.state_mut(conn) else { return };
-        let is_its = session.extra.as_ref().and_then(|extra| extra.blocked.as_ref()).is_some_and(|blocked| blocked.waiter.id == waiter.id);
+        let is_its = session
+            .extra
+            .as_ref()
+            .and_then(|extra| extra.blocked.as_ref())
+            .is_some_and(|blocked| blocked.waiter.id == waiter.id);
         if !is_its {
             return;
         }
@@ -257,6 +292,7 @@ fn is_waited_for(id: CommandId, value: ValueRef<'_>) -> bool {
     match id {
         C::Blpop | C::Brpop | C::Blmove | C::Brpoplpush | C::Blmpop => matches!(value, ValueRef::List(_)),
         C::Bzpopmin | C::Bzpopmax | C::Bzmpop => matches!(value, ValueRef::ZSet(_)),
+        C::Xread | C::Xreadgroup => matches!(value, ValueRef::Stream(_)),
         _ => true,
     }
 }

@@ -185,7 +185,15 @@ fn is_allowed_subscribed(id: CommandId) -> bool {
     use CommandId as C;
     matches!(
         id,
-        C::Ping | C::Subscribe | C::Unsubscribe | C::Psubscribe | C::Punsubscribe | C::Ssubscribe | C::Sunsubscribe | C::Quit | C::Reset
+        C::Ping
+            | C::Subscribe
+            | C::Unsubscribe
+            | C::Psubscribe
+            | C::Punsubscribe
+            | C::Ssubscribe
+            | C::Sunsubscribe
+            | C::Quit
+            | C::Reset
     )
 }
 
@@ -246,7 +254,7 @@ fn keys_of(worker: &Worker, spec: &CommandSpec, args: Args<'_>) -> Keys {
     if !spec.has_keys() {
         return hashed;
     }
-    if let Ok(keys) = table::keys::keys(spec, &args) {
+    if let Ok(keys) = table::keys::touched_keys(spec, &args) {
         for key in keys {
             if let Some(bytes) = args.get(key.position as usize) {
                 let key = Hashed::new(&worker.locks, bytes);
@@ -277,7 +285,13 @@ pub(crate) fn missing_slots(ctx: &mut Ctx<'_>, args: Args<'_>, named: &[Slot]) -
     (!all.iter().all(|slot| ctx.db.locks.holds(*slot))).then_some(all)
 }
 
-fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+fn run_on_keys(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     let keys = keys_of(worker, spec, args);
     let mut slots = slots_of_keys(&keys);
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
@@ -286,8 +300,8 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
-    // Without slots the arguments are too broken to tell the keys, so none may be looked at.
-    let may_go = !slots.is_empty() && !spec.flags.contains(Flags::BLOCKING);
+    // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
+    let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
@@ -321,7 +335,14 @@ fn run_on_keys(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'s
     result.map(|()| Step::Done)
 }
 
-fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>, slots: &[Slot]) {
+fn offload(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+    slots: &[Slot],
+) {
     let job = Job {
         worker: worker.index,
         conn: id,
@@ -350,12 +371,18 @@ impl Worker {
     /// What a command would cost, in elements touched; the slots of its keys are held. Each argument counts as an
     /// element to add, remove or look up.
     pub(crate) fn cost_of(&mut self, session: &Session, id: CommandId, args: Args<'_>) -> usize {
-        let cost = route::of(self.routes, id).cost.map_or(0, |cost| self.with_ctx(session, false, |ctx| cost(ctx, args)));
+        let cost =
+            route::of(self.routes, id).cost.map_or(0, |cost| self.with_ctx(session, false, |ctx| cost(ctx, args)));
         cost.max(args.len())
     }
 
     /// A command context on the held slots.
-    pub(crate) fn with_ctx<R>(&mut self, session: &Session, may_block: bool, work: impl FnOnce(&mut Ctx<'_>) -> R) -> R {
+    pub(crate) fn with_ctx<R>(
+        &mut self,
+        session: &Session,
+        may_block: bool,
+        work: impl FnOnce(&mut Ctx<'_>) -> R,
+    ) -> R {
         let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
         db.no_touch = session.state.has(State::NO_TOUCH);
         let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block, block: None };
@@ -363,7 +390,13 @@ impl Worker {
     }
 
     /// As [`Worker::call`], for a command that may block and whose keys are hashed.
-    fn call_on(&mut self, session: &Session, id: CommandId, args: Args<'_>, keys: &[Hashed]) -> (Result<(), CmdError>, Option<Block>) {
+    fn call_on(
+        &mut self,
+        session: &Session,
+        id: CommandId,
+        args: Args<'_>,
+        keys: &[Hashed],
+    ) -> (Result<(), CmdError>, Option<Block>) {
         let Some(handler) = route::of(self.routes, id).handler else { return (Ok(()), None) };
         let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
         db.no_touch = session.state.has(State::NO_TOUCH);
@@ -374,7 +407,13 @@ impl Worker {
     }
 
     /// Runs the function of a command on the held slots. Its reply is written, or what it waits for is returned.
-    pub(crate) fn call(&mut self, session: &Session, id: CommandId, args: Args<'_>, may_block: bool) -> (Result<(), CmdError>, Option<Block>) {
+    pub(crate) fn call(
+        &mut self,
+        session: &Session,
+        id: CommandId,
+        args: Args<'_>,
+        may_block: bool,
+    ) -> (Result<(), CmdError>, Option<Block>) {
         let Some(handler) = route::of(self.routes, id).handler else { return (Ok(()), None) };
         self.with_ctx(session, may_block, |ctx| {
             let result = handler(ctx, args);
@@ -417,7 +456,14 @@ impl Worker {
             if finished.ticks >= self.slow_ticks {
                 let spec = table::spec(finished.id);
                 let microseconds = ticks::to_microseconds(finished.ticks);
-                self.shared.note_slow_command(&self.config, self.now_ms, session, spec, Kept::Cut(finished.shown), microseconds);
+                self.shared.note_slow_command(
+                    &self.config,
+                    self.now_ms,
+                    session,
+                    spec,
+                    Kept::Cut(finished.shown),
+                    microseconds,
+                );
             }
             if !silent {
                 conns.write_owned(finished.conn, finished.reply);
@@ -429,7 +475,9 @@ impl Worker {
     /// Whether something about the whole server keeps commands from the fast path.
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
-        self.config.maxmemory > 0 || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms || self.shared.has_renames()
+        self.config.maxmemory > 0
+            || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms
+            || self.shared.has_renames()
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.

@@ -25,7 +25,11 @@ pub(crate) fn writes(session: &Session) -> bool {
 
 /// Whether a session has queued a command of a kind.
 pub(crate) fn queues(session: &Session, is_such: impl Fn(&CommandSpec) -> bool) -> bool {
-    session.extra.as_ref().and_then(|extra| extra.multi.as_ref()).is_some_and(|multi| multi.queued.iter().any(|(id, _)| is_such(table::spec(*id))))
+    session
+        .extra
+        .as_ref()
+        .and_then(|extra| extra.multi.as_ref())
+        .is_some_and(|multi| multi.queued.iter().any(|(id, _)| is_such(table::spec(*id))))
 }
 
 /// A command was refused before it could run or be queued. Inside MULTI that spoils the transaction; EXEC itself ends it.
@@ -121,7 +125,8 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
     let needs_all =
         multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
-    let ran = if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
+    let ran =
+        if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran == Step::Parked {
         offload(worker, id, session, queued);
         return Ok(ran);
@@ -163,9 +168,10 @@ fn is_long(worker: &mut Worker, session: &Session, queued: &[(CommandId, OwnedAr
         if worker.routes[command.index()].handler.is_none() {
             return false;
         }
-        // Without slots the arguments are too broken to tell the keys, so none may be looked at.
-        let has_keys = single::slots_of(worker, table::spec(*command), args).is_ok_and(|slots| !slots.is_empty());
-        cost = cost.saturating_add(if has_keys { worker.cost_of(session, *command, args) } else { 1 });
+        // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
+        let spec = table::spec(*command);
+        let may_ask = !spec.has_keys() || single::slots_of(worker, spec, args).is_ok_and(|slots| !slots.is_empty());
+        cost = cost.saturating_add(if may_ask { worker.cost_of(session, *command, args) } else { 1 });
     }
     cost > INLINE_BUDGET
 }
@@ -252,7 +258,8 @@ fn is_watch_broken(worker: &mut Worker, session: &Session) -> bool {
     }
     watch.keys.iter().any(|(db, key, was_over)| {
         // Redis: a key that ends by its expiry after WATCH counts as changed, one that was over already does not.
-        !was_over && DbView::new(&mut worker.locks, &mut worker.events, *db, worker.now_ms, worker.clock).is_expired_now(key)
+        !was_over
+            && DbView::new(&mut worker.locks, &mut worker.events, *db, worker.now_ms, worker.clock).is_expired_now(key)
     })
 }
 

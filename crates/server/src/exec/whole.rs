@@ -37,7 +37,13 @@ pub(crate) fn handles(id: CommandId) -> bool {
 }
 
 /// Runs one of them.
-pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, command: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn run(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    command: CommandId,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     match command {
         CommandId::Scan => scan(worker, session, args),
         CommandId::Keys => keys(worker, id, session, args),
@@ -66,7 +72,8 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
         match value {
             Some(value) if options::is_word(word, "count") => {
                 let count = options::int(value)?;
-                options.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(commands::error::SYNTAX)?;
+                options.count =
+                    usize::try_from(count).ok().filter(|count| *count > 0).ok_or(commands::error::SYNTAX)?;
             }
             // Redis: a lone star matches everything, the empty key too, which the matcher would not say.
             Some(value) if options::is_word(word, "match") => options.pattern = (value != b"*").then_some(value),
@@ -100,7 +107,14 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
             break;
         }
         let mut view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
-        let (next, looked) = scan_slot(&mut view, Slot::new(slot), inner, (options.count - seen).min(SCAN_ENTRIES), &options, &mut found);
+        let (next, looked) = scan_slot(
+            &mut view,
+            Slot::new(slot),
+            inner,
+            (options.count - seen).min(SCAN_ENTRIES),
+            &options,
+            &mut found,
+        );
         if worker.locks.held() > held_before {
             worker.locks.unlock_all();
         }
@@ -124,7 +138,14 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
     Ok(Step::Done)
 }
 
-fn scan_slot(view: &mut DbView<'_>, slot: Slot, cursor: u64, count: usize, options: &ScanOptions<'_>, found: &mut Vec<Vec<u8>>) -> (u64, usize) {
+fn scan_slot(
+    view: &mut DbView<'_>,
+    slot: Slot,
+    cursor: u64,
+    count: usize,
+    options: &ScanOptions<'_>,
+    found: &mut Vec<Vec<u8>>,
+) -> (u64, usize) {
     let now_ms = view.now_ms();
     let mut looked = 0;
     let mut over: Vec<Vec<u8>> = Vec::new();
@@ -172,7 +193,14 @@ fn keys(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
         walk_keys(locks, reply, &mut events, &pattern, db, clock, now_ms, true);
     }));
     session.state.insert(State::OFFLOADED);
-    let job = Job { worker: worker.index, conn: id, id: CommandId::Keys, proto: session.proto, shown: crate::slowlog::kept_arguments(args), work };
+    let job = Job {
+        worker: worker.index,
+        conn: id,
+        id: CommandId::Keys,
+        proto: session.proto,
+        shown: crate::slowlog::kept_arguments(args),
+        work,
+    };
     worker.shared.offload.submit(&worker.shared, job);
     Ok(Step::Parked)
 }
@@ -287,6 +315,7 @@ fn empty(worker: &mut Worker, only: Option<DbIndex>) {
     let mut garbage: Vec<Db> = Vec::new();
     let mut gone = 0_u64;
     for slot in worker.shared.keyspace.slots() {
+        worker.locks.note_streams_gone(slot, only, &mut worker.events);
         gone += worker.locks.empty_slot(slot, only, worker.now_ms, &mut garbage);
     }
     worker.events.dirty += gone.max(1);
@@ -301,7 +330,13 @@ fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
     };
     let first = number(1, "ERR invalid first DB index")?;
     let second = number(2, "ERR invalid second DB index")?;
-    let within = |number: i32| u32::try_from(number).ok().filter(|number| *number < databases).map(DbIndex).ok_or(commands::error::DB_OUT_OF_RANGE);
+    let within = |number: i32| {
+        u32::try_from(number)
+            .ok()
+            .filter(|number| *number < databases)
+            .map(DbIndex)
+            .ok_or(commands::error::DB_OUT_OF_RANGE)
+    };
     let (first, second) = (within(first)?, within(second)?);
     if first != second {
         if worker.locks.is_alone() {

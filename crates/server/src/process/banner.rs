@@ -9,10 +9,7 @@ use crate::config::Config;
 /// The lines before anything is set up. `program` is the name the server was started by.
 pub fn log_start(had_arguments: bool, program: &str) {
     let process = std::process::id();
-    crate::log!(
-        Level::Notice,
-        "oO0OoO0OoO0Oo Oxidis is starting oO0OoO0OoO0Oo"
-    );
+    crate::log!(Level::Notice, "oO0OoO0OoO0Oo Oxidis is starting oO0OoO0OoO0Oo");
     crate::log!(
         Level::Notice,
         "Redis version={REDIS_VERSION}, bits={}, commit=00000000, modified=0, pid={process}, just started",
@@ -31,18 +28,9 @@ pub fn log_start(had_arguments: bool, program: &str) {
 /// The picture, or one line with mode and port in its place. The picture is shown when the log is a
 /// terminal, or always if `always-show-logo` says so.
 pub fn log_mode(config: &Config) {
-    let mode = if config.cluster_enabled {
-        "cluster"
-    } else {
-        "standalone"
-    };
-    let port = if config.port == 0 {
-        config.tls_port
-    } else {
-        config.port
-    };
-    let is_on_terminal =
-        !config.syslog_enabled && config.logfile.is_empty() && std::io::stdout().is_terminal();
+    let mode = if config.cluster_enabled { "cluster" } else { "standalone" };
+    let port = if config.port == 0 { config.tls_port } else { config.port };
+    let is_on_terminal = !config.syslog_enabled && config.logfile.is_empty() && std::io::stdout().is_terminal();
     if is_on_terminal || config.always_show_logo {
         log::write_raw(Level::Notice, &logo(mode, port, std::process::id()));
     } else {
@@ -113,7 +101,8 @@ Examples:
 /// What `--test-memory` answers when the amount is missing.
 #[must_use]
 pub fn memory_test_usage() -> String {
-    "Please specify the amount of memory to test in megabytes.\nExample: oxidis server --test-memory 4096\n\n".to_owned()
+    "Please specify the amount of memory to test in megabytes.\nExample: oxidis server --test-memory 4096\n\n"
+        .to_owned()
 }
 
 /// The picture. The ` PID: ` line is one that test suites wait for.

@@ -23,10 +23,7 @@ pub fn daemonize() -> io::Result<()> {
     }
     // It can only fail for a leader of a process group, which a fresh child is not.
     let _ = rustix::process::setsid();
-    let null = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     sys::replace_standard_streams(&null)
 }
 
@@ -48,11 +45,7 @@ pub fn write_pid_file(config: &Config, is_background: bool) -> Option<PidFile> {
     match std::fs::write(&path, format!("{}\n", std::process::id())) {
         Ok(()) => Some(PidFile { path }),
         Err(error) => {
-            crate::log!(
-                Level::Warning,
-                "Failed to write PID file: {}",
-                error_text(&error)
-            );
+            crate::log!(Level::Warning, "Failed to write PID file: {}", error_text(&error));
             None
         }
     }

@@ -123,9 +123,7 @@ pub fn use_private_table() -> io::Result<()> {
 /// The text with which CONFIG SET maxclients is refused when only `fitting` clients fit.
 #[must_use]
 pub fn too_many_clients(fitting: u32) -> String {
-    format!(
-        "The operating system is not able to handle the specified number of clients, try with {fitting}"
-    )
+    format!("The operating system is not able to handle the specified number of clients, try with {fitting}")
 }
 
 /// Tries `wanted`, then less and less. Returns the limit reached and the last error.
@@ -143,10 +141,7 @@ fn raise(current: u64, maximum: Option<u64>, wanted: u64) -> (u64, io::Error) {
         attempt = maximum;
     }
     while attempt > current {
-        match set(
-            attempt,
-            maximum.map_or(attempt, |maximum| maximum.max(attempt)),
-        ) {
+        match set(attempt, maximum.map_or(attempt, |maximum| maximum.max(attempt))) {
             Ok(()) => return (attempt, last_error),
             Err(error) => last_error = error,
         }
@@ -156,11 +151,5 @@ fn raise(current: u64, maximum: Option<u64>, wanted: u64) -> (u64, io::Error) {
 }
 
 fn set(current: u64, maximum: u64) -> io::Result<()> {
-    Ok(setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(current),
-            maximum: Some(maximum),
-        },
-    )?)
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) })?)
 }

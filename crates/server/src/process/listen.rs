@@ -41,11 +41,7 @@ pub fn addresses(config: &Config, port: u16) -> Result<Vec<BindAddress>, CannotL
             None => (&*text, false),
         };
         match resolve(host, port) {
-            Ok(address) => found.push(BindAddress {
-                host: host.to_owned(),
-                address,
-                is_optional,
-            }),
+            Ok(address) => found.push(BindAddress { host: host.to_owned(), address, is_optional }),
             Err(message) => {
                 log_failure(host, port, &message);
                 return Err(CannotListen);
@@ -76,47 +72,25 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
 /// optional and missing, or the machine lacks the protocol. `Err`: the server cannot start, or CONFIG
 /// SET cannot be obeyed.
 pub fn judge_failure(address: &BindAddress, error: &io::Error) -> Result<(), CannotListen> {
-    log_failure(
-        &address.host,
-        address.address.port(),
-        &format!("bind: {}", error_text(error)),
-    );
+    log_failure(&address.host, address.address.port(), &format!("bind: {}", error_text(error)));
     let number = error.raw_os_error().unwrap_or(0);
     let is_missing = number == libc::EADDRNOTAVAIL && address.is_optional;
-    let lacks_protocol = [
-        libc::ENOPROTOOPT,
-        libc::EPROTONOSUPPORT,
-        libc::ESOCKTNOSUPPORT,
-        libc::EPFNOSUPPORT,
-        libc::EAFNOSUPPORT,
-    ]
-    .contains(&number);
-    if is_missing || lacks_protocol {
-        Ok(())
-    } else {
-        Err(CannotListen)
-    }
+    let lacks_protocol =
+        [libc::ENOPROTOOPT, libc::EPROTONOSUPPORT, libc::ESOCKTNOSUPPORT, libc::EPFNOSUPPORT, libc::EAFNOSUPPORT]
+            .contains(&number);
+    if is_missing || lacks_protocol { Ok(()) } else { Err(CannotListen) }
 }
 
 fn log_failure(host: &str, port: u16, message: &str) {
-    crate::log!(
-        Level::Warning,
-        "Warning: Could not create server TCP listening socket {host}:{port}: {message}"
-    );
+    crate::log!(Level::Warning, "Warning: Could not create server TCP listening socket {host}:{port}: {message}");
 }
 
 /// Logs that the server gives up because it cannot listen. `kind` is `tcp` or `unix`.
 pub fn log_giving_up(port: u16, kind: &str) {
-    crate::log!(
-        Level::Warning,
-        "Failed listening on port {port} ({kind}), aborting."
-    );
+    crate::log!(Level::Warning, "Failed listening on port {port} ({kind}), aborting.");
 }
 
 /// Logs that there is neither a port nor a Unix socket to listen on.
 pub fn log_nowhere() {
-    crate::log!(
-        Level::Warning,
-        "Configured to not listen anywhere, exiting."
-    );
+    crate::log!(Level::Warning, "Configured to not listen anywhere, exiting.");
 }

@@ -90,10 +90,7 @@ pub fn configure(config: &Config) {
         Some(std::path::absolute(&path).unwrap_or_else(|_| path.into()))
     };
     if config.syslog_enabled {
-        sys::open_syslog(
-            &config.syslog_ident,
-            facility_number(config.syslog_facility),
-        );
+        sys::open_syslog(&config.syslog_ident, facility_number(config.syslog_facility));
     }
     TO_SYSLOG.store(config.syslog_enabled, Ordering::Relaxed);
 }
@@ -128,24 +125,14 @@ pub fn is_enabled(level: Level) -> bool {
 
 /// Writes one line whatever its level; the macro `log!` asks first.
 pub fn write(level: Level, text: fmt::Arguments<'_>) {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let role = char::from(ROLE.load(Ordering::Relaxed));
-    let mut line = format!(
-        "{}:{role} {} {} ",
-        std::process::id(),
-        timestamp(now),
-        level.sign()
-    );
+    let mut line = format!("{}:{role} {} {} ", std::process::id(), timestamp(now), level.sign());
     let text_start = line.len();
     // Writing to a string fails only if a value's own formatting does; the line then ends there.
     let _ = line.write_fmt(text);
     if TO_SYSLOG.load(Ordering::Relaxed) {
-        sys::write_syslog(
-            level.syslog_priority(),
-            line.get(text_start..).unwrap_or_default(),
-        );
+        sys::write_syslog(level.syslog_priority(), line.get(text_start..).unwrap_or_default());
     }
     line.push('\n');
     put(line.as_bytes());
@@ -164,15 +151,8 @@ pub fn write_raw(level: Level, text: &str) {
 /// Writes the line of a received signal, in the shape that Redis's signal handler uses.
 pub(super) fn write_signal(text: &str) {
     if is_enabled(Level::Warning) {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        put(format!(
-            "{}:signal-handler ({}) {text}\n",
-            std::process::id(),
-            now.as_secs()
-        )
-        .as_bytes());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        put(format!("{}:signal-handler ({}) {text}\n", std::process::id(), now.as_secs()).as_bytes());
     }
 }
 
@@ -184,10 +164,7 @@ fn put(bytes: &[u8]) {
             drop(output.write_all(bytes).and_then(|()| output.flush()));
         }
         Some(path) => {
-            let opened = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path);
+            let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
             drop(opened.and_then(|mut file| file.write_all(bytes)));
         }
     }
@@ -195,9 +172,7 @@ fn put(bytes: &[u8]) {
 
 /// `30 Nov 2026 11:13:50.123` in local time.
 fn timestamp(since_1970: Duration) -> String {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let time = sys::local_time(i64::try_from(since_1970.as_secs()).unwrap_or(0));
     let month = MONTHS.get(time.month).copied().unwrap_or("Jan");
     format!(

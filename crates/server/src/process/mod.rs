@@ -32,9 +32,7 @@ pub const REDIS_VERSION: &str = "7.2.5";
 pub fn error_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {
-        Some(number) => text
-            .trim_end_matches(&format!(" (os error {number})"))
-            .to_owned(),
+        Some(number) => text.trim_end_matches(&format!(" (os error {number})")).to_owned(),
         None => text,
     }
 }
@@ -53,9 +51,7 @@ pub fn file_mode_mask() -> u32 {
     std::fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| {
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix("Umask:"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
             u32::from_str_radix(line.trim(), 8).ok()
         })
         .unwrap_or(0o022)

@@ -45,35 +45,28 @@ impl SignalWatch {
 /// at once with code 1: whoever types it twice means it.
 ///
 /// To be called after [`daemonize`](super::daemon::daemonize), because it starts a thread.
-pub fn watch(
-    mut on_shutdown: impl FnMut(ShutdownSignal) + Send + 'static,
-) -> io::Result<SignalWatch> {
+pub fn watch(mut on_shutdown: impl FnMut(ShutdownSignal) + Send + 'static) -> io::Result<SignalWatch> {
     ignore_disconnects();
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let handle = signals.handle();
     let is_requested = Arc::new(AtomicBool::new(false));
     let requested = Arc::clone(&is_requested);
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            for signal in &mut signals {
-                let (name, wish) = match signal {
-                    SIGINT if requested.load(Ordering::Relaxed) => {
-                        log::write_signal("You insist... exiting now.");
-                        std::process::exit(1);
-                    }
-                    SIGINT => ("SIGINT", ShutdownSignal::Int),
-                    _ => ("SIGTERM", ShutdownSignal::Term),
-                };
-                log::write_signal(&format!("Received {name} scheduling shutdown..."));
-                requested.store(true, Ordering::Relaxed);
-                on_shutdown(wish);
-            }
-        })?;
-    Ok(SignalWatch {
-        handle,
-        is_requested,
-    })
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        for signal in &mut signals {
+            let (name, wish) = match signal {
+                SIGINT if requested.load(Ordering::Relaxed) => {
+                    log::write_signal("You insist... exiting now.");
+                    std::process::exit(1);
+                }
+                SIGINT => ("SIGINT", ShutdownSignal::Int),
+                _ => ("SIGTERM", ShutdownSignal::Term),
+            };
+            log::write_signal(&format!("Received {name} scheduling shutdown..."));
+            requested.store(true, Ordering::Relaxed);
+            on_shutdown(wish);
+        }
+    })?;
+    Ok(SignalWatch { handle, is_requested })
 }
 
 /// Ignores the signals of a lost terminal and of a closed connection.

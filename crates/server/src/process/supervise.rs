@@ -39,17 +39,11 @@ pub fn announce_start(mode: Supervised) -> Option<Supervisor> {
     };
     match mode {
         Supervised::Upstart if !has("UPSTART_JOB") => {
-            crate::log!(
-                Level::Warning,
-                "upstart supervision requested, but UPSTART_JOB not found!"
-            );
+            crate::log!(Level::Warning, "upstart supervision requested, but UPSTART_JOB not found!");
             None
         }
         Supervised::Upstart => {
-            crate::log!(
-                Level::Notice,
-                "supervised by upstart, will stop to signal readiness."
-            );
+            crate::log!(Level::Notice, "supervised by upstart, will stop to signal readiness.");
             sys::stop_self();
             sys::remove_environment_variable("UPSTART_JOB");
             Some(Supervisor::Upstart)
@@ -88,19 +82,12 @@ pub fn announce_stop(supervisor: Option<Supervisor>) {
 /// Sends a message to the socket that NOTIFY_SOCKET names; a failure is logged.
 fn notify(message: &str) -> bool {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
-        crate::log!(
-            Level::Warning,
-            "systemd supervision error: NOTIFY_SOCKET not found!"
-        );
+        crate::log!(Level::Warning, "systemd supervision error: NOTIFY_SOCKET not found!");
         return false;
     };
     let sent = send(path.as_bytes(), message);
     if let Err(error) = &sent {
-        crate::log!(
-            Level::Warning,
-            "systemd supervision error: sd_notify: {}",
-            error_text(error)
-        );
+        crate::log!(Level::Warning, "systemd supervision error: sd_notify: {}", error_text(error));
     }
     sent.is_ok()
 }

@@ -82,11 +82,7 @@ pub(super) fn stop_self() {
 pub(super) fn disable_huge_pages() -> io::Result<()> {
     // SAFETY: this prctl takes numbers only.
     let result = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Names the calling thread; on the main thread this is the short name of the process.
@@ -120,15 +116,10 @@ fn argument_memory() -> io::Result<(usize, usize)> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     // The second field is the name in parentheses and may hold blanks; the third follows the last one.
     let tail = stat.rsplit_once(')').map_or("", |(_, tail)| tail);
-    let mut fields = tail
-        .split_ascii_whitespace()
-        .skip(48 - 3)
-        .map(str::parse::<usize>);
+    let mut fields = tail.split_ascii_whitespace().skip(48 - 3).map(str::parse::<usize>);
     match (fields.next(), fields.next()) {
         (Some(Ok(start)), Some(Ok(end))) if start != 0 && end > start => Ok((start, end)),
-        _ => Err(io::Error::other(
-            "the kernel does not tell where the arguments are",
-        )),
+        _ => Err(io::Error::other("the kernel does not tell where the arguments are")),
     }
 }
 
@@ -144,11 +135,7 @@ pub(super) fn open_syslog(name: &[u8], facility: i32) {
     let name: &'static CStr = Box::leak(name.into_boxed_c_str());
     // SAFETY: `name` ends with a zero and is never freed.
     unsafe {
-        libc::openlog(
-            name.as_ptr(),
-            libc::LOG_PID | libc::LOG_NDELAY | libc::LOG_NOWAIT,
-            facility,
-        );
+        libc::openlog(name.as_ptr(), libc::LOG_PID | libc::LOG_NDELAY | libc::LOG_NOWAIT, facility);
     };
 }
 

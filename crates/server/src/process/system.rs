@@ -97,38 +97,23 @@ pub fn set_oom_score(config: &Config, role: OomRole) -> Result<(), &'static str>
             let original = match known {
                 Some(original) => original,
                 None => read_oom_score().map_err(|error| {
-                    crate::log!(
-                        Level::Warning,
-                        "Unable to read oom_score_adj: {}",
-                        error_text(&error)
-                    );
+                    crate::log!(Level::Warning, "Unable to read oom_score_adj: {}", error_text(&error));
                     FAILED
                 })?,
             };
             *base = Some(original);
-            let score = if mode == OomScoreAdj::Relative {
-                original + value
-            } else {
-                value
-            };
+            let score = if mode == OomScoreAdj::Relative { original + value } else { value };
             score.clamp(-1000, 1000)
         }
     };
     fs::write(OOM_SCORE, format!("{score}\n")).map_err(|error| {
-        crate::log!(
-            Level::Warning,
-            "Unable to write oom_score_adj: {}",
-            error_text(&error)
-        );
+        crate::log!(Level::Warning, "Unable to write oom_score_adj: {}", error_text(&error));
         FAILED
     })
 }
 
 fn read_oom_score() -> io::Result<i32> {
-    fs::read_to_string(OOM_SCORE)?
-        .trim()
-        .parse()
-        .map_err(io::Error::other)
+    fs::read_to_string(OOM_SCORE)?.trim().parse().map_err(io::Error::other)
 }
 
 /// Keeps the calling thread, and those it starts later, on the processors of a list such as
@@ -137,8 +122,7 @@ pub fn set_processors(list: &[u8]) -> io::Result<()> {
     if list.is_empty() {
         return Ok(());
     }
-    let processors =
-        parse_processors(list).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let processors = parse_processors(list).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut set = CpuSet::new();
     for processor in processors {
         set.set(processor);
@@ -149,15 +133,10 @@ pub fn set_processors(list: &[u8]) -> io::Result<()> {
 /// The processors of a list: numbers and ranges with an optional step, separated by commas.
 pub(super) fn parse_processors(list: &[u8]) -> Option<Vec<usize>> {
     let mut processors = Vec::new();
-    for part in std::str::from_utf8(list)
-        .ok()?
-        .split([',', ' '])
-        .filter(|part| !part.is_empty())
-    {
+    for part in std::str::from_utf8(list).ok()?.split([',', ' ']).filter(|part| !part.is_empty()) {
         let (range, step) = part.split_once(':').unwrap_or((part, "1"));
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last, step): (usize, usize, usize) =
-            (first.parse().ok()?, last.parse().ok()?, step.parse().ok()?);
+        let (first, last, step): (usize, usize, usize) = (first.parse().ok()?, last.parse().ok()?, step.parse().ok()?);
         if first > last || step == 0 || last >= CpuSet::MAX_CPU {
             return None;
         }
@@ -238,27 +217,19 @@ fn check_huge_pages() -> Result<(), String> {
 }
 
 fn read_trimmed(path: &str) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// `--test-memory`: fills `mebibytes` MiB with patterns and reads them back, `passes` times over.
 /// Returns the number of words that came back different; the error is the text for the user.
-pub fn test_memory(
-    mebibytes: u64,
-    passes: u32,
-    progress: &mut dyn FnMut(u32),
-) -> Result<u64, String> {
+pub fn test_memory(mebibytes: u64, passes: u32, progress: &mut dyn FnMut(u32)) -> Result<u64, String> {
     const WORDS_PER_MIB: u64 = (1 << 20) / 8;
     let length = mebibytes
         .checked_mul(WORDS_PER_MIB)
         .and_then(|words| usize::try_from(words).ok())
         .ok_or("Unable to allocate that much memory")?;
     let mut words: Vec<u64> = Vec::new();
-    words
-        .try_reserve_exact(length)
-        .map_err(|error| format!("Unable to allocate {mebibytes} megabytes: {error}"))?;
+    words.try_reserve_exact(length).map_err(|error| format!("Unable to allocate {mebibytes} megabytes: {error}"))?;
     words.resize(length, 0);
     let mut faults = 0;
     for pass in 0..passes {
@@ -274,11 +245,7 @@ pub fn test_memory(
             *word = pattern(index);
         }
         let words = std::hint::black_box(&words);
-        faults += words
-            .iter()
-            .enumerate()
-            .filter(|(index, word)| **word != pattern(*index))
-            .count() as u64;
+        faults += words.iter().enumerate().filter(|(index, word)| **word != pattern(*index)).count() as u64;
         progress(pass + 1);
     }
     Ok(faults)

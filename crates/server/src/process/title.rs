@@ -30,25 +30,15 @@ pub fn is_valid(template: &[u8]) -> bool {
 /// template is not valid.
 #[must_use]
 pub fn expand(config: &Config, program: &[u8], config_file: Option<&[u8]>) -> Option<Vec<u8>> {
-    let port = if config.port == 0 {
-        config.tls_port
-    } else {
-        config.port
-    };
+    let port = if config.port == 0 { config.tls_port } else { config.port };
     let value = |name: &[u8]| match name {
         b"title" => Some(program.to_vec()),
-        b"listen-addr" if port == 0 => {
-            Some([b"unixsocket:", config.unixsocket.as_slice()].concat())
-        }
+        b"listen-addr" if port == 0 => Some([b"unixsocket:", config.unixsocket.as_slice()].concat()),
         b"listen-addr" => {
             let address = config.bind.first().map_or(&b"*"[..], Vec::as_slice);
             Some([address, format!(":{port}").as_bytes()].concat())
         }
-        b"server-mode" => Some(if config.cluster_enabled {
-            b"[cluster]".to_vec()
-        } else {
-            Vec::new()
-        }),
+        b"server-mode" => Some(if config.cluster_enabled { b"[cluster]".to_vec() } else { Vec::new() }),
         b"config-file" => Some(config_file.unwrap_or(b"-").to_vec()),
         b"port" => Some(config.port.to_string().into_bytes()),
         b"tls-port" => Some(config.tls_port.to_string().into_bytes()),

@@ -1,8 +1,8 @@
 //! ACL, as far as it tells of the one user there is.
 
 use crate::worker::Worker;
-use commands::table::bits::Categories;
 use commands::table;
+use commands::table::bits::Categories;
 use commands::{CmdError, CommandId, options};
 use resp::Args;
 use sha2::{Digest as _, Sha256};
@@ -10,7 +10,10 @@ use sha2::{Digest as _, Sha256};
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    matches!(id, C::AclCat | C::AclGenpass | C::AclGetuser | C::AclHelp | C::AclList | C::AclLog | C::AclUsers | C::AclWhoami)
+    matches!(
+        id,
+        C::AclCat | C::AclGenpass | C::AclGetuser | C::AclHelp | C::AclList | C::AclLog | C::AclUsers | C::AclWhoami
+    )
 }
 
 /// Runs one.
@@ -48,7 +51,8 @@ fn get_user(worker: &mut Worker, args: Args<'_>) {
     let reply = &mut worker.reply;
     reply.map(6);
     reply.bulk("flags");
-    let flags: &[&str] = if hash.is_some() { &["on", "sanitize-payload"] } else { &["on", "nopass", "sanitize-payload"] };
+    let flags: &[&str] =
+        if hash.is_some() { &["on", "sanitize-payload"] } else { &["on", "nopass", "sanitize-payload"] };
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.bulk(flag));
     reply.bulk("passwords");
@@ -71,7 +75,8 @@ fn categories(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
         return Ok(());
     };
     let category = Categories::by_name(&name.to_ascii_lowercase());
-    let category = category.ok_or_else(|| CmdError::text(format!("ERR Unknown category '{}'", String::from_utf8_lossy(name))))?;
+    let category =
+        category.ok_or_else(|| CmdError::text(format!("ERR Unknown category '{}'", String::from_utf8_lossy(name))))?;
     let members = || table::all().filter(move |spec| spec.categories.contains(category));
     worker.reply.array(members().count());
     for spec in members() {
@@ -84,7 +89,9 @@ fn generate_password(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError
     const MOST_BITS: i64 = 4096;
     let bits = args.get(2).map_or(Ok(256), options::int)?;
     if !(1..=MOST_BITS).contains(&bits) {
-        return Err(CmdError::new("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"));
+        return Err(CmdError::new(
+            "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096",
+        ));
     }
     let digits = usize::try_from(bits).unwrap_or(0).div_ceil(4);
     let mut bytes = vec![0_u8; digits.div_ceil(2)];

@@ -15,7 +15,10 @@ use std::sync::atomic::Ordering;
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    let of_session = matches!(id, C::ClientId | C::ClientInfo | C::ClientGetname | C::ClientSetname | C::ClientSetinfo | C::ClientReply);
+    let of_session = matches!(
+        id,
+        C::ClientId | C::ClientInfo | C::ClientGetname | C::ClientSetname | C::ClientSetinfo | C::ClientReply
+    );
     let of_memory = matches!(id, C::ClientNoEvict | C::ClientNoTouch);
     let of_tracking = matches!(id, C::ClientCaching | C::ClientGetredir | C::ClientTracking | C::ClientTrackinginfo);
     let of_others = matches!(id, C::ClientKill | C::ClientList | C::ClientPause | C::ClientUnblock | C::ClientUnpause);
@@ -36,7 +39,13 @@ pub(crate) fn scope_of(id: CommandId, args: Args<'_>) -> Option<Scope> {
 }
 
 /// Runs one.
-pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, command: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn run(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    command: CommandId,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     use CommandId as C;
     match command {
         C::ClientId => worker.reply.int(i64::try_from(session.id.0).unwrap_or(i64::MAX)),
@@ -99,7 +108,11 @@ fn subcommand_syntax(args: Args<'_>) -> CmdError {
 
 /// Checks a client name: what CLIENT LIST prints must stay one word.
 pub(crate) fn check_name(name: &[u8]) -> Result<(), CmdError> {
-    if is_printable(name) { Ok(()) } else { Err(CmdError::new("ERR Client names cannot contain spaces, newlines or special characters.")) }
+    if is_printable(name) {
+        Ok(())
+    } else {
+        Err(CmdError::new("ERR Client names cannot contain spaces, newlines or special characters."))
+    }
 }
 
 fn is_printable(text: &[u8]) -> bool {
@@ -171,7 +184,8 @@ fn pause(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
 
 /// A timeout in milliseconds as the Unix time in ms of its end; `None`: 0, without end.
 pub(crate) fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<i64>, CmdError> {
-    let timeout = resp::num::parse_i64(argument).ok_or(CmdError::new("ERR timeout is not an integer or out of range"))?;
+    let timeout =
+        resp::num::parse_i64(argument).ok_or(CmdError::new("ERR timeout is not an integer or out of range"))?;
     match timeout {
         ..0 => Err(commands::error::TIMEOUT_NEGATIVE),
         0 => Ok(None),
@@ -212,7 +226,14 @@ fn list(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
     if lines.lines.len() > INLINE_LINES && ids.is_none() && !session.state.has(State::IN_MULTI) {
         let work = Work::Walk(Box::new(move |_, reply| reply.verbatim(list_text(&lines, kind, None), "txt")));
         session.state.insert(State::OFFLOADED);
-        let job = Job { worker: worker.index, conn: id, id: CommandId::ClientList, proto: session.proto, shown: kept_arguments(args), work };
+        let job = Job {
+            worker: worker.index,
+            conn: id,
+            id: CommandId::ClientList,
+            proto: session.proto,
+            shown: kept_arguments(args),
+            work,
+        };
         worker.shared.offload.submit(&worker.shared, job);
         worker.drop_client_lines(id);
         return Ok(Step::Parked);
@@ -231,7 +252,8 @@ fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>)
     match ids {
         Some(ids) => ids.iter().filter_map(|id| lines.of(*id)).for_each(&mut add),
         None => {
-            let mut wanted: Vec<&ClientLine> = lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).collect();
+            let mut wanted: Vec<&ClientLine> =
+                lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).collect();
             wanted.sort_unstable_by_key(|line| line.id);
             wanted.into_iter().for_each(&mut add);
         }
@@ -270,7 +292,10 @@ fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
         let value = args.get(index + 1).ok_or(commands::error::SYNTAX)?;
         if options::is_word(word, "id") {
             let id = resp::num::parse_i64(value).filter(|id| *id >= 1);
-            victims.id = Some(id.and_then(|id| u64::try_from(id).ok()).ok_or(CmdError::new("ERR client-id should be greater than 0"))?);
+            victims.id = Some(
+                id.and_then(|id| u64::try_from(id).ok())
+                    .ok_or(CmdError::new("ERR client-id should be greater than 0"))?,
+            );
         } else if options::is_word(word, "type") {
             victims.kind = Some(kind_by_name(value)?);
         } else if options::is_word(word, "addr") {
@@ -319,7 +344,9 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
     }
     for (index, conns) in by_worker.into_iter().enumerate().filter(|(_, conns)| !conns.is_empty()) {
         if index == worker.index as usize {
-            worker.chores.push_back((std::time::Instant::now(), Box::new(move |worker, all| worker.close_clients(all, conns))));
+            worker
+                .chores
+                .push_back((std::time::Instant::now(), Box::new(move |worker, all| worker.close_clients(all, conns))));
             continue;
         }
         #[allow(clippy::cast_possible_truncation)]
@@ -337,20 +364,28 @@ fn unblock(worker: &mut Worker, id: ConnId, args: Args<'_>) -> Result<(), CmdErr
     let error = match args.get(3) {
         None => None,
         Some(word) if args.len() == 4 && options::is_word(word, "timeout") => None,
-        Some(word) if args.len() == 4 && options::is_word(word, "error") => Some("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-        Some(_) if args.len() == 4 => return Err(CmdError::new("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        Some(word) if args.len() == 4 && options::is_word(word, "error") => {
+            Some("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+        }
+        Some(_) if args.len() == 4 => {
+            return Err(CmdError::new("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+        }
         Some(_) => return Err(subcommand_syntax(args)),
     };
     let number = options::int(&args[2])?;
     let lines: Arc<ClientLines> = worker.client_lines(id).unwrap_or_default();
     let line = u64::try_from(number).ok().and_then(|number| lines.of(number));
     // The claim decides against a push or a timeout at the same moment, so the answer is true.
-    let claimed = line.and_then(|line| line.waiter.as_ref().filter(|waiter| waiter.claim()).map(|waiter| (line, waiter.clone())));
+    let claimed =
+        line.and_then(|line| line.waiter.as_ref().filter(|waiter| waiter.claim()).map(|waiter| (line, waiter.clone())));
     match claimed {
         None => worker.reply.int(0),
         Some((line, waiter)) => {
             let conn = line.conn;
-            worker.shared.post(line.worker, Message::Call(Box::new(move |worker, conns| worker.end_claimed_wait(conns, conn, &waiter, error))));
+            worker.shared.post(
+                line.worker,
+                Message::Call(Box::new(move |worker, conns| worker.end_claimed_wait(conns, conn, &waiter, error))),
+            );
             worker.reply.int(1);
         }
     }

@@ -25,7 +25,12 @@ pub(crate) fn is_served(id: CommandId) -> bool {
 }
 
 /// Runs one.
-pub(crate) fn run(worker: &mut Worker, session: &Session, command: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn run(
+    worker: &mut Worker,
+    session: &Session,
+    command: CommandId,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     match command {
         CommandId::ConfigGet => {
             let patterns: Vec<&[u8]> = args.slice(2).iter().collect();
@@ -42,7 +47,10 @@ pub(crate) fn run(worker: &mut Worker, session: &Session, command: CommandId, ar
             let shared = worker.shared.clone();
             let (before, index) = (shared.config.snapshot(), worker.index);
             let mut acting = Acting { shared: &shared, asker: index, has_new_listeners: false };
-            shared.config.set(&arguments, context, &mut |config, changed| acting.act(config, changed)).map_err(error_line)?;
+            shared
+                .config
+                .set(&arguments, context, &mut |config, changed| acting.act(config, changed))
+                .map_err(error_line)?;
             worker.adopt_config();
             warn_about_memory(&before, &worker.config);
             worker.reply.ok();
@@ -106,7 +114,9 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
         let refuse = |message: String| ApplyError { directive: directive.name, message };
         match directive.name {
             "port" => {
-                acting.listen(config).map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
+                acting
+                    .listen(config)
+                    .map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
                 is_title_old = true;
             }
             "bind" => {
@@ -116,14 +126,16 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
             "proc-title-template" => is_title_old = true,
             "maxclients" => {
                 let workers = u32::try_from(shared.workers()).unwrap_or(1);
-                let fitted = limits::fit_running(config.maxclients, workers, shared.private_tables.load(Ordering::Relaxed));
+                let fitted =
+                    limits::fit_running(config.maxclients, workers, shared.private_tables.load(Ordering::Relaxed));
                 fitted.map_err(|fitting| refuse(limits::too_many_clients(fitting)))?;
             }
             "loglevel" => log::set_level(config.loglevel),
             "crash-log-enabled" => crash::set_enabled(config.crash_log_enabled),
             "jemalloc-bg-thread" => allocator::set_threads(config.jemalloc_bg_thread).map_err(refuse)?,
             "oom-score-adj" | "oom-score-adj-values" => {
-                system::set_oom_score(config, system::OomRole::Primary).map_err(|message| refuse(message.to_owned()))?;
+                system::set_oom_score(config, system::OomRole::Primary)
+                    .map_err(|message| refuse(message.to_owned()))?;
             }
             "tcp-keepalive" => {
                 let options = boot::socket_options(config);

@@ -55,7 +55,8 @@ pub(crate) fn hello(worker: &mut Worker, session: &mut Session, args: Args<'_>) 
     let mut proto = session.proto;
     let mut index = 1;
     if let Some(version) = args.get(1) {
-        let number = resp::num::parse_i64(version).ok_or(CmdError::new("ERR Protocol version is not an integer or out of range"))?;
+        let number = resp::num::parse_i64(version)
+            .ok_or(CmdError::new("ERR Protocol version is not an integer or out of range"))?;
         proto = match number {
             2 => Proto::Resp2,
             3 => Proto::Resp3,
@@ -76,7 +77,12 @@ pub(crate) fn hello(worker: &mut Worker, session: &mut Session, args: Args<'_>) 
                 name = Some(value);
                 index += 2;
             }
-            _ => return Err(CmdError::text(format!("ERR Syntax error in HELLO option '{}'", String::from_utf8_lossy(word)))),
+            _ => {
+                return Err(CmdError::text(format!(
+                    "ERR Syntax error in HELLO option '{}'",
+                    String::from_utf8_lossy(word)
+                )));
+            }
         }
     }
     if let Some((user, password)) = credentials {
@@ -133,7 +139,8 @@ pub(crate) fn ping(worker: &mut Worker, session: &Session, args: Args<'_>) -> Re
 pub(crate) fn select(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     let number = options::int32(&args[1])?;
     let databases = worker.shared.keyspace.databases();
-    let number = u32::try_from(number).ok().filter(|number| *number < databases).ok_or(commands::error::DB_OUT_OF_RANGE)?;
+    let number =
+        u32::try_from(number).ok().filter(|number| *number < databases).ok_or(commands::error::DB_OUT_OF_RANGE)?;
     session.db = DbIndex(number);
     worker.reply.ok();
     Ok(Step::Done)

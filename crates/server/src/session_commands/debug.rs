@@ -78,17 +78,30 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
                 Ok(())
             });
         }
-        (b"listpack", 3) => return on_keys(worker, session, args.slice(2), |ctx| debug::listpack(ctx, last).map(|text| print(&text))),
-        (b"htstats-key", 3 | 4) => return on_keys(worker, session, Args::from_slices(&[last]), |ctx| debug::table_stats(ctx, last)),
+        (b"listpack", 3) => {
+            return on_keys(worker, session, args.slice(2), |ctx| debug::listpack(ctx, last).map(|text| print(&text)));
+        }
+        (b"htstats-key", 3 | 4) => {
+            return on_keys(worker, session, Args::from_slices(&[last]), |ctx| debug::table_stats(ctx, last));
+        }
         (b"digest", 2) => return digest(worker, id, session, args),
         // What these turn on or off is not there, so either state is the one asked for.
-        (b"set-disable-deny-scripts" | b"set-skip-checksum-validation" | b"aof-flush-sleep" | b"pause-cron" | b"drop-cluster-packet-filter", 3)
+        (
+            b"set-disable-deny-scripts"
+            | b"set-skip-checksum-validation"
+            | b"aof-flush-sleep"
+            | b"pause-cron"
+            | b"drop-cluster-packet-filter",
+            3,
+        )
         | (b"replicate", 3..)
         | (b"replybuffer", 4)
         | (b"leak", 3) => worker.reply.ok(),
         (b"client-eviction", 2) => return Err(CmdError::new("ERR maxmemory-clients is disabled.")),
         (b"reload" | b"loadaof", _) => {
-            return Err(CmdError::new("ERR DEBUG RELOAD and LOADAOF follow with the durability work: this server keeps its data in memory only"));
+            return Err(CmdError::new(
+                "ERR DEBUG RELOAD and LOADAOF follow with the durability work: this server keeps its data in memory only",
+            ));
         }
         (b"segfault" | b"panic" | b"assert" | b"oom" | b"restart" | b"crash-and-recover", _) => {
             return Err(CmdError::new("ERR this server does not come down on request: use SHUTDOWN, or a signal"));
@@ -127,7 +140,15 @@ fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>)
         let mut reply = Reply::with_buffer(Vec::new(), proto);
         reply.ok();
         let ticks = crate::ticks::now().wrapping_sub(started);
-        let finished = Finished { conn: id, id: CommandId::Debug, shown, reply: reply.take(), events: Events::default(), ticks, parts: Vec::new() };
+        let finished = Finished {
+            conn: id,
+            id: CommandId::Debug,
+            shown,
+            reply: reply.take(),
+            events: Events::default(),
+            ticks,
+            parts: Vec::new(),
+        };
         shared.post(index, Message::Finished(finished));
     });
     if spawned.is_err() {
@@ -149,7 +170,12 @@ fn freeze(shared: &Arc<Shared>, time: Duration) {
 // ---- keys --------------------------------------------------------------------------------------------------------
 
 /// Runs `work` with the slots of `keys` held.
-fn on_keys(worker: &mut Worker, session: &Session, keys: Args<'_>, work: impl FnOnce(&mut Ctx<'_>) -> CmdResult) -> Result<Step, CmdError> {
+fn on_keys(
+    worker: &mut Worker,
+    session: &Session,
+    keys: Args<'_>,
+    work: impl FnOnce(&mut Ctx<'_>) -> CmdResult,
+) -> Result<Step, CmdError> {
     let mut slots: Vec<Slot> = keys.iter().map(|key| worker.locks.keyspace().slot(key)).collect();
     slots.sort_unstable();
     slots.dedup();
@@ -195,7 +221,14 @@ fn digest(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>
         reply.simple(digest.to_hex());
     }));
     session.state.insert(State::OFFLOADED);
-    let job = Job { worker: worker.index, conn: id, id: CommandId::Debug, proto: session.proto, shown: kept_arguments(args), work };
+    let job = Job {
+        worker: worker.index,
+        conn: id,
+        id: CommandId::Debug,
+        proto: session.proto,
+        shown: kept_arguments(args),
+        work,
+    };
     worker.shared.offload.submit(&worker.shared, job);
     Ok(Step::Parked)
 }
@@ -270,7 +303,10 @@ fn protocol(reply: &mut Reply, kind: &[u8]) -> Result<(), CmdError> {
 /// Figures of the tables of one database, from the workers' rounds.
 fn table_stats(worker: &mut Worker, db: &[u8]) -> Result<(), CmdError> {
     let db = options::int(db)?;
-    let db = u32::try_from(db).ok().filter(|db| *db < worker.shared.keyspace.databases()).ok_or(CmdError::new("ERR Out of range database"))?;
+    let db = u32::try_from(db)
+        .ok()
+        .filter(|db| *db < worker.shared.keyspace.databases())
+        .ok_or(CmdError::new("ERR Out of range database"))?;
     let survey = worker.shared.survey();
     let (keys, expiring) = worker.shared.key_counts(db, &survey);
     let bytes = survey.get(db as usize).map_or(0, |found| found.table_bytes);
@@ -309,7 +345,8 @@ fn make_keys(worker: &mut Worker, session: &Session, prefix: &[u8], count: u64, 
         if size > 0 {
             value.resize(size, 0);
         }
-        let mut view = keyspace::DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
+        let mut view =
+            keyspace::DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
         if !view.exists(&key) {
             view.insert(&key, keyspace::Value::from_bytes(&value), None);
         }

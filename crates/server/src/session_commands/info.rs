@@ -61,13 +61,15 @@ impl Report<'_> {
 
 /// INFO [section …].
 pub(crate) fn run(worker: &mut Worker, args: Args<'_>) -> Step {
-    let wanted: Vec<String> = args.slice(1).iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
+    let wanted: Vec<String> =
+        args.slice(1).iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
     let is_named = |name: &str| wanted.iter().any(|word| word == name);
     let all = is_named("all") || is_named("everything");
     let default = wanted.is_empty() || is_named("default");
     let mut report = Report { worker, text: String::with_capacity(8 * 1024) };
     for (name, is_default, write) in SECTIONS {
-        let is_wanted = all || (default && is_default) || is_named(name) || (name == "modules" && is_named("module_list"));
+        let is_wanted =
+            all || (default && is_default) || is_named(name) || (name == "modules" && is_named("module_list"));
         if !is_wanted {
             continue;
         }
@@ -102,7 +104,8 @@ fn server(report: &mut Report<'_>) {
     report.field("redis_git_dirty", 0);
     report.field("redis_build_id", build_id());
     report.field("redis_mode", "standalone");
-    report.field("os", format_args!("{} {} {}", text(system.sysname()), text(system.release()), text(system.machine())));
+    report
+        .field("os", format_args!("{} {} {}", text(system.sysname()), text(system.release()), text(system.machine())));
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", "POSIX clock_gettime");
     report.field("multiplexing_api", "epoll");
@@ -123,7 +126,8 @@ fn server(report: &mut Report<'_>) {
     report.field("config_file", config_file);
     report.field("io_threads_active", u8::from(workers > 1));
     if config.port != 0 {
-        let addresses: String = config.bind.iter().map(|address| format!(",bind={}", String::from_utf8_lossy(address))).collect();
+        let addresses: String =
+            config.bind.iter().map(|address| format!(",bind={}", String::from_utf8_lossy(address))).collect();
         report.field("listener0", format_args!("name=tcp{addresses},port={}", config.port));
     }
     if !config.unixsocket.is_empty() {
@@ -156,7 +160,9 @@ fn supervision(config: &crate::config::Config) -> &'static str {
 
 fn clients(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
-    let most = |counter: fn(&crate::stats::WorkerStats) -> u64| shared.stats.iter().map(|stats| counter(stats)).max().unwrap_or(0);
+    let most = |counter: fn(&crate::stats::WorkerStats) -> u64| {
+        shared.stats.iter().map(|stats| counter(stats)).max().unwrap_or(0)
+    };
     let blocked = shared.sum(|stats| stats.blocked.get());
     let blocking_keys = if blocked == 0 { 0 } else { count_blocking_keys(report.worker) };
     report.fields(&[
@@ -225,7 +231,8 @@ fn memory(report: &mut Report<'_>) {
     report.field("used_memory_functions", 0);
     with_human(report, "used_memory_scripts", 0);
     with_human(report, "maxmemory", config.maxmemory);
-    let policy = crate::config::find(b"maxmemory-policy").map(|named| named.directive.print(&config)).unwrap_or_default();
+    let policy =
+        crate::config::find(b"maxmemory-policy").map(|named| named.directive.print(&config)).unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     let excesses = [
         ("allocator_frag_ratio", "allocator_frag_bytes", figures.allocator_fragmentation),
@@ -253,7 +260,13 @@ fn memory(report: &mut Report<'_>) {
 fn persistence(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
     let changes = shared.sum(|stats| stats.dirty.get()).saturating_sub(shared.dirty_at_save.load(Ordering::Relaxed));
-    report.fields(&[("loading", 0), ("async_loading", 0), ("current_cow_peak", 0), ("current_cow_size", 0), ("current_cow_size_age", 0)]);
+    report.fields(&[
+        ("loading", 0),
+        ("async_loading", 0),
+        ("current_cow_peak", 0),
+        ("current_cow_size", 0),
+        ("current_cow_size_age", 0),
+    ]);
     report.field("current_fork_perc", "0.00");
     report.fields(&[
         ("current_save_keys_processed", 0),
@@ -286,7 +299,8 @@ fn stats(report: &mut Report<'_>) {
     use crate::pubsub::Kind;
     let shared = report.worker.shared.clone();
     let rates = *shared.rates.lock();
-    let command_ticks: u64 = shared.stats.iter().flat_map(|stats| stats.commands.iter()).map(|command| command.ticks.get()).sum();
+    let command_ticks: u64 =
+        shared.stats.iter().flat_map(|stats| stats.commands.iter()).map(|command| command.ticks.get()).sum();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = |rate: f64| rate.round() as u64;
     report.fields(&[
@@ -389,7 +403,8 @@ fn command_stats(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
     for spec in table::all() {
         let sum = |counter: fn(&CommandStats) -> u64| shared.sum(|stats| counter(&stats.commands[spec.id.index()]));
-        let (calls, rejected, failed) = (sum(|stats| stats.calls.get()), sum(|stats| stats.rejected.get()), sum(|stats| stats.failed.get()));
+        let (calls, rejected, failed) =
+            (sum(|stats| stats.calls.get()), sum(|stats| stats.rejected.get()), sum(|stats| stats.failed.get()));
         if calls + rejected + failed == 0 {
             continue;
         }

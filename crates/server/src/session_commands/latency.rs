@@ -17,7 +17,8 @@ const GRAPH_ROWS: u64 = 4;
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    let of_events = matches!(id, C::LatencyDoctor | C::LatencyGraph | C::LatencyHistory | C::LatencyLatest | C::LatencyReset);
+    let of_events =
+        matches!(id, C::LatencyDoctor | C::LatencyGraph | C::LatencyHistory | C::LatencyLatest | C::LatencyReset);
     of_events || matches!(id, C::LatencyHistogram | C::LatencyHelp)
 }
 
@@ -51,7 +52,9 @@ pub(crate) fn run(worker: &mut Worker, command: CommandId, args: Args<'_>) -> Re
             worker.reply.count(worker.shared.latency.reset(&names));
         }
         CommandId::LatencyGraph => {
-            let no_samples = || CmdError::text(format!("ERR No samples available for event '{}'", String::from_utf8_lossy(&args[2])));
+            let no_samples = || {
+                CmdError::text(format!("ERR No samples available for event '{}'", String::from_utf8_lossy(&args[2])))
+            };
             let series = worker.shared.latency.of(&args[2]).ok_or_else(no_samples)?;
             let graph = graph(&String::from_utf8_lossy(&args[2]).to_lowercase(), &series, worker.now_ms / 1000);
             worker.reply.verbatim(graph, "txt");
@@ -210,7 +213,9 @@ fn advice(worker: &Worker, events: &[(&'static str, EventSeries)]) -> Vec<String
     let threshold_us = config.latency_monitor_threshold.saturating_mul(1000);
     if has("command") {
         if config.slowlog_log_slower_than < 0 || config.slowlog_log_slower_than > threshold_us {
-            advice.push(format!("Let the slow log see these commands: CONFIG SET slowlog-log-slower-than {threshold_us}."));
+            advice.push(format!(
+                "Let the slow log see these commands: CONFIG SET slowlog-log-slower-than {threshold_us}."
+            ));
         }
         advice.push("Look at SLOWLOG GET for the commands and their arguments, and split work on large values into smaller pieces.".to_owned());
     }
@@ -222,7 +227,9 @@ fn advice(worker: &Worker, events: &[(&'static str, EventSeries)]) -> Vec<String
         );
     }
     if has("expire-cycle") {
-        advice.push("Many keys end at the same time: spread their times to live, or lower active-expire-effort.".to_owned());
+        advice.push(
+            "Many keys end at the same time: spread their times to live, or lower active-expire-effort.".to_owned(),
+        );
     }
     if has("eviction-cycle") || has("eviction-del") {
         advice.push("Eviction works hard: raise maxmemory, or lower it in smaller steps.".to_owned());
@@ -253,7 +260,10 @@ mod tests {
         buckets[0] = 2;
         buckets[3] = 1;
         write_histogram(&mut reply, "get", 3, &buckets);
-        assert_eq!(reply.as_slice(), b"$3\r\nget\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:2\r\n:8\r\n:3\r\n");
+        assert_eq!(
+            reply.as_slice(),
+            b"$3\r\nget\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:2\r\n:8\r\n:3\r\n"
+        );
     }
 
     #[test]

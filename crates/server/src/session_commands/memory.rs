@@ -116,7 +116,8 @@ fn doctor(report: &MemoryReport, clients: usize) -> String {
         findings.push("The process holds much memory beside the allocator's.");
     }
     if report.clients / clients.max(1) > BIG_CLIENT_BYTES {
-        findings.push("Clients hold more than 200 KiB of buffers each: CLIENT LIST shows which do not read their replies.");
+        findings
+            .push("Clients hold more than 200 KiB of buffers each: CLIENT LIST shows which do not read their replies.");
     }
     if findings.is_empty() {
         return "There is nothing wrong with the memory of this server as far as it can tell.\n".to_owned();
@@ -141,7 +142,9 @@ mod tests {
         stats(&report, &mut reply);
         let text = String::from_utf8_lossy(reply.as_slice()).into_owned();
         assert!(text.starts_with("%29\r\n"), "{text}");
-        let fields = text.split("\r\n").filter(|line| line.contains('.') && line.starts_with(|first: char| first.is_ascii_lowercase()));
+        let fields = text
+            .split("\r\n")
+            .filter(|line| line.contains('.') && line.starts_with(|first: char| first.is_ascii_lowercase()));
         // Three fields of each database, and the one name without a dot.
         assert_eq!(fields.count() + 1, 29 + 2 * 3);
     }

@@ -48,7 +48,13 @@ pub(crate) fn is_served(id: CommandId) -> bool {
 }
 
 /// Runs one.
-pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn run(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     use CommandId as C;
     let command = spec.id;
     if whole::handles(command) {
@@ -83,8 +89,12 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: 
             worker.reply.ok();
             Ok(Step::Done)
         }
-        C::Subscribe | C::Psubscribe | C::Ssubscribe => pubsub::subscribe(worker, id, session, pubsub::kind_of(command), args),
-        C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args),
+        C::Subscribe | C::Psubscribe | C::Ssubscribe => {
+            pubsub::subscribe(worker, id, session, pubsub::kind_of(command), args)
+        }
+        C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => {
+            pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args)
+        }
         C::Publish => pubsub::publish(worker, false, args),
         C::Spublish => pubsub::publish(worker, true, args),
         C::PubsubChannels | C::PubsubNumsub | C::PubsubNumpat | C::PubsubShardchannels | C::PubsubShardnumsub => {
@@ -94,7 +104,13 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: 
     }
 }
 
-fn run_container(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+fn run_container(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     let container = spec.name.split('|').next().unwrap_or(spec.name);
     if spec.name.ends_with("|help")
         && let Some(of) = table::lookup(container.as_bytes())

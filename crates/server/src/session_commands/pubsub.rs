@@ -44,11 +44,21 @@ fn counted(session: &Session, kind: Kind) -> i64 {
 
 fn note_state(session: &mut Session) {
     let (channels, patterns, shards) = session.subscriptions();
-    if channels + patterns + shards > 0 { session.state.insert(State::SUBSCRIBED) } else { session.state.remove(State::SUBSCRIBED) }
+    if channels + patterns + shards > 0 {
+        session.state.insert(State::SUBSCRIBED)
+    } else {
+        session.state.remove(State::SUBSCRIBED)
+    }
 }
 
 /// SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE.
-pub(crate) fn subscribe(worker: &mut Worker, id: ConnId, session: &mut Session, kind: Kind, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn subscribe(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    kind: Kind,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     let subscriber = worker.subscriber(id);
     for name in args.slice(1).iter() {
         let names = names_mut(session, kind);
@@ -67,7 +77,13 @@ pub(crate) fn subscribe(worker: &mut Worker, id: ConnId, session: &mut Session, 
 }
 
 /// UNSUBSCRIBE, PUNSUBSCRIBE, SUNSUBSCRIBE.
-pub(crate) fn unsubscribe(worker: &mut Worker, id: ConnId, session: &mut Session, kind: Kind, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn unsubscribe(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    kind: Kind,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     let subscriber = worker.subscriber(id);
     let mut named: Vec<Arc<[u8]>> = args.slice(1).iter().map(Arc::from).collect();
     if named.is_empty() {
@@ -135,7 +151,8 @@ pub(crate) fn introspect(worker: &mut Worker, id: CommandId, args: Args<'_>) -> 
         CommandId::PubsubNumpat => worker.reply.count(pubsub.names(Kind::Pattern)),
         _ => {
             let kind = if id == CommandId::PubsubNumsub { Kind::Channel } else { Kind::Shard };
-            let counts: Vec<(&[u8], usize)> = args.slice(2).iter().map(|name| (name, pubsub.count(kind, name))).collect();
+            let counts: Vec<(&[u8], usize)> =
+                args.slice(2).iter().map(|name| (name, pubsub.count(kind, name))).collect();
             // Redis: a flat array in RESP3 too.
             worker.reply.array(2 * counts.len());
             for (name, count) in counts {

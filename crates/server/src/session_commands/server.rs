@@ -14,9 +14,12 @@ use resp::Args;
 use std::sync::atomic::Ordering;
 
 /// Answer to what writes files.
-const NO_PERSISTENCE: CmdError = CmdError::new("ERR this server keeps its data in memory only: snapshots and the append only file follow with the durability work");
+const NO_PERSISTENCE: CmdError = CmdError::new(
+    "ERR this server keeps its data in memory only: snapshots and the append only file follow with the durability work",
+);
 /// Answer to what makes a replica.
-const NO_REPLICATION: CmdError = CmdError::new("ERR this server cannot follow another one yet: replicas follow with the replication work");
+const NO_REPLICATION: CmdError =
+    CmdError::new("ERR this server cannot follow another one yet: replicas follow with the replication work");
 /// Answer to CLUSTER and its kin.
 const NO_CLUSTER: CmdError = CmdError::new("ERR This instance has cluster support disabled");
 
@@ -35,7 +38,13 @@ pub(crate) fn is_served(id: CommandId) -> bool {
 }
 
 /// Runs one.
-pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'static CommandSpec, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn run(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     use CommandId as C;
     match spec.id {
         C::Command => table::command::all(&mut worker.reply),
@@ -66,12 +75,18 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, spec: 
         C::Shutdown => return shutdown(worker, args),
         C::Wait | C::Waitaof => wait(worker, spec.id, args)?,
         C::Replicaof | C::Slaveof => replica_of(worker, args)?,
-        C::Bgsave if args.len() > 1 && !(args.len() == 2 && options::is_word(&args[1], "schedule")) => return Err(commands::error::SYNTAX),
+        C::Bgsave if args.len() > 1 && !(args.len() == 2 && options::is_word(&args[1], "schedule")) => {
+            return Err(commands::error::SYNTAX);
+        }
         C::Save | C::Bgsave | C::Bgrewriteaof => return Err(NO_PERSISTENCE),
-        C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => return Err(CmdError::new("ERR No failover in progress.")),
+        C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => {
+            return Err(CmdError::new("ERR No failover in progress."));
+        }
         C::Failover => return Err(CmdError::new("ERR FAILOVER requires connected replicas.")),
         C::ModuleList => worker.reply.empty_array(),
-        C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => return Err(debug::not_allowed("MODULE", "enable-module-command")),
+        C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => {
+            return Err(debug::not_allowed("MODULE", "enable-module-command"));
+        }
         _ if spec.name.starts_with("acl|") => acl::run(worker, spec.id, args)?,
         _ => return Err(NO_CLUSTER),
     }
@@ -132,7 +147,10 @@ fn shutdown(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
         return Err(CmdError::new("ERR No shutdown in progress."));
     }
     if saves {
-        crate::log!(Level::Warning, "SHUTDOWN SAVE: there is nothing to save to yet, snapshots follow with the durability work");
+        crate::log!(
+            Level::Warning,
+            "SHUTDOWN SAVE: there is nothing to save to yet, snapshots follow with the durability work"
+        );
         return Err(NO_PERSISTENCE);
     }
     worker.shared.stop(0);
@@ -148,7 +166,8 @@ fn wait(worker: &mut Worker, command: CommandId, args: Args<'_>) -> Result<(), C
         return Ok(());
     }
     let out_of_range = CmdError::new("ERR value is out of range, must be between 0 and 1");
-    let local = options::int(&args[1]).and_then(|local| if (0..=1).contains(&local) { Ok(local) } else { Err(out_of_range) })?;
+    let local = options::int(&args[1])
+        .and_then(|local| if (0..=1).contains(&local) { Ok(local) } else { Err(out_of_range) })?;
     if options::int(&args[2])? < 0 {
         return Err(commands::error::MUST_BE_POSITIVE);
     }
@@ -190,7 +209,11 @@ fn lolwut(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
     };
     let (columns, rows) = (size(0, 66, PICTURE_MAX.0)?, size(1, 22, PICTURE_MAX.1)?);
     let mut picture = julia(columns, rows, worker.now_ms);
-    picture.push_str(&format!("\nRust never sleeps. Oxidis {}, Redis ver. {}\n", env!("CARGO_PKG_VERSION"), crate::process::REDIS_VERSION));
+    picture.push_str(&format!(
+        "\nRust never sleeps. Oxidis {}, Redis ver. {}\n",
+        env!("CARGO_PKG_VERSION"),
+        crate::process::REDIS_VERSION
+    ));
     worker.reply.verbatim(picture, "txt");
     Ok(())
 }

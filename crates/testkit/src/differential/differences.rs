@@ -60,7 +60,9 @@ pub const DIFFERENCES: &[Difference] = &[
             (is(args, 0, "ZRANK") || is(args, 0, "ZREVRANK"))
                 && args.len() == 4
                 && old.text().starts_with("ERR wrong number of arguments")
-                && (new.text() == "ERR syntax error" || is(args, 3, "WITHSCORE"))
+                && (new.text() == "ERR syntax error"
+                    || new.text().starts_with("ERR Can't execute")
+                    || is(args, 3, "WITHSCORE"))
         },
     },
     Difference {
@@ -96,13 +98,11 @@ pub const DIFFERENCES: &[Difference] = &[
 ];
 
 /// Ways in which Oxidis answers otherwise than any Redis, on purpose.
-pub const DELIBERATE: &[Difference] = &[
-    Difference {
-        name: "help-texts",
-        reason: "the explanations in HELP are in our own words",
-        applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
-    },
-];
+pub const DELIBERATE: &[Difference] = &[Difference {
+    name: "help-texts",
+    reason: "the explanations in HELP are in our own words",
+    applies: |args, new, old| is(args, 1, "HELP") && new.items().is_some() && old.items().is_some(),
+}];
 
 fn is(args: &[Vec<u8>], index: usize, word: &str) -> bool {
     args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))

@@ -307,7 +307,8 @@ pub const HLLS: &[(u8, &str)] = &[
     (4, "PFDEBUG (ENCODING|DECODE|encoding|XYZ) <key>"),
     (1, "PFDEBUG (TODENSE|GETREG) <key>"),
     (1, "DEL <key>"),
-    (1, "(APPEND|SET) <key> <value>"),
+    // Nothing that corrupts one: Redis then leaves what PFADD has added before it found out.
+    (1, "SET <key> <value>"),
     (1, "COPY <key> <key> REPLACE"),
     (3, "OBJECT ENCODING <key>"),
 ];

@@ -23,10 +23,7 @@ const GET: &str = "*10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string 
 
 #[test]
 fn info_has_ten_fields() {
-    assert_eq!(
-        run("command info get nothing", command::info),
-        format!("*2 {GET}$-1 ")
-    );
+    assert_eq!(run("command info get nothing", command::info), format!("*2 {GET}$-1 "));
 }
 
 #[test]
@@ -43,13 +40,8 @@ fn info_in_resp3_has_sets_and_maps() {
 #[test]
 fn info_of_containers_has_their_subcommands() {
     let reply = run("command info config", command::info);
-    assert!(
-        reply.starts_with("*1 *10 $6 config :-2 *0 :0 :0 :0 *1 +@slow *0 *0 *5 *10 $10 config|get")
-    );
-    assert_eq!(
-        run("command info", command::info),
-        replied(Proto::Resp2, command::all)
-    );
+    assert!(reply.starts_with("*1 *10 $6 config :-2 *0 :0 :0 :0 *1 +@slow *0 *0 *5 *10 $10 config|get"));
+    assert_eq!(run("command info", command::info), replied(Proto::Resp2, command::all));
 }
 
 #[test]
@@ -86,42 +78,20 @@ fn docs_tell_what_is_known() {
 fn list_filters() {
     let names = |line| {
         let reply = run(line, command::list);
-        reply
-            .split(' ')
-            .filter(|part| !part.starts_with(['$', '*']))
-            .collect::<Vec<_>>()
-            .join(" ")
+        reply.split(' ').filter(|part| !part.starts_with(['$', '*'])).collect::<Vec<_>>().join(" ")
     };
     let sorted = |line| {
         let mut words: Vec<_> = names(line).split(' ').map(str::to_owned).collect();
         words.sort();
         words.join(" ").trim().to_owned()
     };
-    assert_eq!(
-        sorted("command list filterby pattern xgroup|DEL*"),
-        "xgroup|delconsumer"
-    );
-    assert_eq!(
-        sorted("COMMAND LIST FILTERBY ACLCAT HyperLogLog"),
-        "pfadd pfcount pfdebug pfmerge pfselftest"
-    );
-    assert_eq!(
-        run("command list filterby aclcat nothing", command::list),
-        "*0 "
-    );
+    assert_eq!(sorted("command list filterby pattern xgroup|DEL*"), "xgroup|delconsumer");
+    assert_eq!(sorted("COMMAND LIST FILTERBY ACLCAT HyperLogLog"), "pfadd pfcount pfdebug pfmerge pfselftest");
+    assert_eq!(run("command list filterby aclcat nothing", command::list), "*0 ");
     assert_eq!(run("command list filterby module m", command::list), "*0 ");
-    assert_eq!(
-        run("command list filterby other x", command::list),
-        "-ERR syntax error "
-    );
-    assert_eq!(
-        run("command list filterby module", command::list),
-        "-ERR syntax error "
-    );
-    assert_eq!(
-        run("command list filterby module a b", command::list),
-        "-ERR syntax error "
-    );
+    assert_eq!(run("command list filterby other x", command::list), "-ERR syntax error ");
+    assert_eq!(run("command list filterby module", command::list), "-ERR syntax error ");
+    assert_eq!(run("command list filterby module a b", command::list), "-ERR syntax error ");
     assert!(run("command list", command::list).starts_with("*370 "));
     assert_eq!(replied(Proto::Resp2, command::count), ":241 ");
 }
@@ -129,30 +99,17 @@ fn list_filters() {
 #[test]
 fn keys_are_shown() {
     let check = |line: &str, expected: &str| {
-        assert_eq!(
-            run(&format!("command getkeys {line}"), command::get_keys),
-            expected,
-            "{line}"
-        );
+        assert_eq!(run(&format!("command getkeys {line}"), command::get_keys), expected, "{line}");
     };
     check("mset a 1 b 2", "*2 $1 a $1 b ");
     check("eval x 0", "*0 ");
     check("nothing a", "-ERR Invalid command specified ");
     check("config nothing", "-ERR Invalid command specified ");
     check("ping", "-ERR The command has no key arguments ");
-    check(
-        "get",
-        "-ERR Invalid number of arguments specified for command ",
-    );
-    check(
-        "zunionstore a 9 b",
-        "-ERR Invalid arguments specified for command ",
-    );
+    check("get", "-ERR Invalid number of arguments specified for command ");
+    check("zunionstore a 9 b", "-ERR Invalid arguments specified for command ");
     assert_eq!(
-        run(
-            "command getkeysandflags set a 1 get",
-            command::get_keys_and_flags
-        ),
+        run("command getkeysandflags set a 1 get", command::get_keys_and_flags),
         "*1 *2 $1 a *3 +RW +access +update "
     );
 }
@@ -160,19 +117,10 @@ fn keys_are_shown() {
 #[test]
 fn each_container_with_help_has_one() {
     for spec in top_level() {
-        let has_help = spec
-            .subcommands
-            .iter()
-            .any(|sub| sub.short_name() == "help")
-            || spec.id == CommandId::Debug;
+        let has_help = spec.subcommands.iter().any(|sub| sub.short_name() == "help") || spec.id == CommandId::Debug;
         let args: [&[u8]; 2] = [spec.name.as_bytes(), b"help"];
         let mut reply = Reply::new();
-        assert_eq!(
-            help::write(spec.id, args.as_slice(), &mut reply),
-            has_help,
-            "{}",
-            spec.name
-        );
+        assert_eq!(help::write(spec.id, args.as_slice(), &mut reply), has_help, "{}", spec.name);
         if has_help {
             let (_, length) = resp::parse_reply(&reply.buf).unwrap().unwrap();
             assert_eq!(length, reply.buf.len());

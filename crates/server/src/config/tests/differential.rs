@@ -23,22 +23,13 @@ fn is_missing() -> bool {
 /// What redis-server says about a configuration on standard error; empty if it accepts it. With port
 /// 0 it then exits by itself.
 fn redis_says(arguments: &[&str], folder: &Path) -> String {
-    let output = Command::new(SERVER)
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap();
+    let output = Command::new(SERVER).args(arguments).current_dir(folder).output().unwrap();
     without_version(&text(&output.stderr))
 }
 
 fn we_say(arguments: &[&str]) -> String {
-    let arguments: Vec<Vec<u8>> = arguments
-        .iter()
-        .map(|argument| argument.as_bytes().to_vec())
-        .collect();
-    match load(&arguments, &mut Cursor::new(b""), &|name| {
-        matches!(name, b"get" | b"set")
-    }) {
+    let arguments: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+    match load(&arguments, &mut Cursor::new(b""), &|name| matches!(name, b"get" | b"set")) {
         Ok(Invocation::Run(_)) => String::new(),
         Err(LoadFailure::Fatal(message)) => without_version(&text(&message)),
         other => panic!("{other:?}"),
@@ -68,18 +59,9 @@ fn config_files_are_judged_alike() {
     let file = folder.path().join("redis.conf");
     let mut differences = Vec::new();
     for line in LINES.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        std::fs::write(
-            &file,
-            format!("# first line\n\n  {line}\nport 0\nunixsocket \"\"\n"),
-        )
-        .unwrap();
+        std::fs::write(&file, format!("# first line\n\n  {line}\nport 0\nunixsocket \"\"\n")).unwrap();
         let arguments = [file.to_str().unwrap()];
-        note(
-            &mut differences,
-            line,
-            we_say(&arguments),
-            redis_says(&arguments, folder.path()),
-        );
+        note(&mut differences, line, we_say(&arguments), redis_says(&arguments, folder.path()));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -243,11 +225,7 @@ fn options_are_judged_alike() {
         &["-port", "0"],
         &["--port", "0", "trailing"],
     ] {
-        assert_eq!(
-            we_say(options),
-            redis_says(options, folder.path()),
-            "{options:?}"
-        );
+        assert_eq!(we_say(options), redis_says(options, folder.path()), "{options:?}");
     }
 }
 
@@ -271,11 +249,7 @@ impl Redis {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let redis = Self {
-            child,
-            socket,
-            folder,
-        };
+        let redis = Self { child, socket, folder };
         for _ in 0..200 {
             if redis.ask(&[b"PING".to_vec()]).trim() == "PONG" {
                 return redis;
@@ -287,12 +261,7 @@ impl Redis {
 
     fn ask(&self, words: &[Vec<u8>]) -> String {
         let words = words.iter().map(|word| text(word));
-        let output = Command::new(CLIENT)
-            .arg("-s")
-            .arg(&self.socket)
-            .args(words)
-            .output()
-            .unwrap();
+        let output = Command::new(CLIENT).arg("-s").arg(&self.socket).args(words).output().unwrap();
         text(&output.stdout)
     }
 }
@@ -317,29 +286,13 @@ fn config_set_answers_alike() {
         return;
     }
     let redis = Redis::start("port 0\nunixsocket SOCKET\nsave \"\"\n");
-    let store = ConfigStore::new(
-        Config {
-            port: 0,
-            save: Vec::new(),
-            ..Config::default()
-        },
-        None,
-    );
+    let store = ConfigStore::new(Config { port: 0, save: Vec::new(), ..Config::default() }, None);
     let mut differences = Vec::new();
-    for words in SETS
-        .lines()
-        .map(str::trim)
-        .filter(|words| !words.is_empty())
-    {
+    for words in SETS.lines().map(str::trim).filter(|words| !words.is_empty()) {
         let pairs = split_arguments(words.as_bytes()).unwrap();
         let mut command = vec![b"CONFIG".to_vec(), b"SET".to_vec()];
         command.extend(pairs.iter().cloned());
-        note(
-            &mut differences,
-            words,
-            set(&store, words),
-            redis.ask(&command).trim_end().to_owned(),
-        );
+        note(&mut differences, words, set(&store, words), redis.ask(&command).trim_end().to_owned());
         // What it holds afterwards.
         for name in pairs.iter().step_by(2).filter(|name| *name != b"dir") {
             let theirs = redis.ask(&[b"CONFIG".to_vec(), b"GET".to_vec(), name.clone()]);
@@ -348,12 +301,7 @@ fn config_set_answers_alike() {
                 Some((name, value)) => format!("{}\n{}", text(name), text(value)),
                 None => String::new(),
             };
-            note(
-                &mut differences,
-                words,
-                ours.trim_end().to_owned(),
-                theirs.trim_end().to_owned(),
-            );
+            note(&mut differences, words, ours.trim_end().to_owned(), theirs.trim_end().to_owned());
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -432,17 +380,8 @@ fn config_rewrite_writes_alike() {
     let redis = Redis::start(file);
     let folder = redis.folder.path();
     let old = std::fs::read(folder.join("redis.conf")).unwrap();
-    let arguments = vec![
-        folder
-            .join("redis.conf")
-            .to_str()
-            .unwrap()
-            .as_bytes()
-            .to_vec(),
-    ];
-    let Ok(Invocation::Run(startup)) = load(&arguments, &mut Cursor::new(b""), &|_| true) else {
-        panic!()
-    };
+    let arguments = vec![folder.join("redis.conf").to_str().unwrap().as_bytes().to_vec()];
+    let Ok(Invocation::Run(startup)) = load(&arguments, &mut Cursor::new(b""), &|_| true) else { panic!() };
     let store = ConfigStore::new(startup.config, None);
 
     for words in [
@@ -467,34 +406,17 @@ fn config_rewrite_writes_alike() {
         command.extend(split_arguments(words.as_bytes()).unwrap());
         assert_eq!(redis.ask(&command).trim(), "OK", "{words}");
     }
-    assert_eq!(
-        redis.ask(&[b"CONFIG".to_vec(), b"REWRITE".to_vec()]).trim(),
-        "OK"
-    );
+    assert_eq!(redis.ask(&[b"CONFIG".to_vec(), b"REWRITE".to_vec()]).trim(), "OK");
     let theirs = std::fs::read_to_string(folder.join("redis.conf")).unwrap();
 
     let mut config = Config::clone(&store.snapshot());
-    config.dir = folder
-        .canonicalize()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .as_bytes()
-        .to_vec();
-    let ours = text(&crate::config::rewrite::rewrite_text(
-        &old,
-        &config,
-        &Config::default(),
-        &[],
-    ));
+    config.dir = folder.canonicalize().unwrap().to_str().unwrap().as_bytes().to_vec();
+    let ours = text(&crate::config::rewrite::rewrite_text(&old, &config, &Config::default(), &[]));
     // What comes below the signature has no order; the list of users is not ours yet.
     let parts = |text: &str| {
         let (kept, added) = text.split_once("# Generated by CONFIG REWRITE\n").unwrap();
-        let mut added: Vec<String> = added
-            .lines()
-            .filter(|line| !line.starts_with("user "))
-            .map(str::to_owned)
-            .collect();
+        let mut added: Vec<String> =
+            added.lines().filter(|line| !line.starts_with("user ")).map(str::to_owned).collect();
         added.sort();
         (kept.to_owned(), added)
     };
