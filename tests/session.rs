@@ -259,6 +259,7 @@ fn info_has_all_of_redis_fields() {
             "instantaneous_eventloop_cycles_per_sec",
             "instantaneous_eventloop_duration_usec",
             "listener0",
+            "oxidis_panics",
             "oxidis_version",
             "oxidis_workers",
             "total_blocking_keys",
