@@ -170,7 +170,7 @@ impl Elements {
                 list.range_back(last, places.len()).for_each(|element| elements.push(element));
             }
             Some(ValueRef::List(list)) => {
-                list.range(places.start, places.len()).for_each(|element| elements.push(element))
+                list.range(places.start, places.len()).for_each(|element| elements.push(element));
             }
             Some(ValueRef::Set(set)) => set.iter().for_each(|member| elements.push(member)),
             Some(ValueRef::ZSet(zset)) if selection.descending => {

@@ -60,9 +60,9 @@ impl Claim {
         };
         group.assign(id, Pending { consumer, delivered_ms: self.delivered_ms, deliveries });
         if self.just_id {
-            write_id(out, id)
+            write_id(out, id);
         } else {
-            write_entry(out, entry)
+            write_entry(out, entry);
         }
         if let Some(consumer) = group.consumer_mut(consumer) {
             consumer.active_ms = self.now_ms;

@@ -45,9 +45,9 @@ fn counted(session: &Session, kind: Kind) -> i64 {
 fn note_state(session: &mut Session) {
     let (channels, patterns, shards) = session.subscriptions();
     if channels + patterns + shards > 0 {
-        session.state.insert(State::SUBSCRIBED)
+        session.state.insert(State::SUBSCRIBED);
     } else {
-        session.state.remove(State::SUBSCRIBED)
+        session.state.remove(State::SUBSCRIBED);
     }
 }
 
