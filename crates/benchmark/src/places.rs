@@ -63,9 +63,11 @@ impl Places {
         }
         let ports = usize::from(ports.1.saturating_sub(ports.0)) + 1;
         let is_loopback = addresses.iter().all(|address| address.is_loopback() && address.is_ipv4());
-        let share = ports * SHARE_OF_PORTS_PERCENT / 100 * servers.len();
-        if places.sources.is_empty() && is_loopback && clients > share {
-            places.sources = loopback_addresses(clients.div_ceil(share.max(1)));
+        let of_one = ports * servers.len();
+        if places.sources.is_empty() && is_loopback && clients > of_one * ONE_ADDRESS_PERCENT / 100 {
+            places.sources = loopback_addresses(clients.div_ceil((of_one * SHARE_OF_PORTS_PERCENT / 100).max(1)));
+        } else if places.sources.is_empty() && is_loopback && clients > of_one * ANY_PORT_PERCENT / 100 {
+            places.sources = loopback_addresses(1);
         }
         let room = ports * places.sources.len().max(1) * servers.len();
         if clients > room {
@@ -144,7 +146,13 @@ const SPARE_DESCRIPTORS: u64 = 64;
 /// Most threads that are started by themselves.
 const THREADS_MAX: usize = 128;
 
-/// Share of the ports of one address that is used before another is taken: finding the last free ones is slow.
+/// Share of the ports from which on the kernel is to take odd ones as readily as even ones (see `sys`).
+const ANY_PORT_PERCENT: usize = 40;
+
+/// Share of the ports up to which one address will do: Redis in protected mode knows 127.0.0.1 only.
+const ONE_ADDRESS_PERCENT: usize = 85;
+
+/// Share of the ports of each of several addresses: finding the last free ones is slow.
 const SHARE_OF_PORTS_PERCENT: usize = 55;
 
 /// Most addresses of one range.

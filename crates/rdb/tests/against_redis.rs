@@ -81,6 +81,7 @@ fn contents(payload: &[u8]) -> Vec<Bytes> {
                 ListNode::Packed(listpack) => elements(&listpack),
             })
             .collect(),
+        Decoded::Stream(_) => Vec::new(),
         Decoded::SetIntset(intset) => intset.iter().map(|value| value.to_string().into_bytes()).collect(),
         Decoded::SetListpack(listpack) | Decoded::ZsetListpack(listpack) | Decoded::HashListpack(listpack) => {
             elements(&listpack)
@@ -91,7 +92,6 @@ fn contents(payload: &[u8]) -> Vec<Bytes> {
             pairs.reverse();
             pairs.into_iter().flat_map(|(score, member)| [member, score.to_string().into_bytes()]).collect()
         }
-        Decoded::Stream(_) => Vec::new(),
         Decoded::HashFields(fields) => {
             fields.flat_map(|pair| pair.map(|(field, value)| [field.into_vec(), value.into_vec()]).unwrap()).collect()
         }

@@ -14,9 +14,15 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-/// Lines written by a worker in one turn: less than a millisecond's work.
+/// Lines written by a worker in one turn: about half a millisecond's work.
 const LINES_PER_TURN: usize = 256;
+/// Clients from which on a list is not hurried: one worker after the other writes its lines, with pauses. If all wrote at
+/// once there would be no core left for those who have requests.
+const PACED_FROM: usize = 16_384;
+/// The pause between two portions of such a list.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What is done in a later turn of the same worker.
 pub(crate) type Chore = Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>)>;
@@ -93,6 +99,11 @@ impl ClientLines {
         self.portions.get(line.portion).and_then(|portion| portion.get(line.start..line.end)).unwrap_or_default()
     }
 
+    /// Bytes of all lines with their ends.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.portions.iter().map(Vec::len).sum::<usize>() + self.lines.len()
+    }
+
     /// The value of a field (`addr`, `laddr`, …) of a line.
     pub fn field(&self, line: &ClientLine, name: &str) -> &[u8] {
         let is_it = |word: &&[u8]| word.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
@@ -122,6 +133,7 @@ struct Gathering {
     asker: u16,
     conn: ConnId,
     scope: Scope,
+    is_paced: bool,
     workers_left: AtomicUsize,
     gathered: Mutex<ClientLines>,
 }
@@ -155,26 +167,32 @@ impl Worker {
         self.gathered.pending.push(conn);
         let own = scope == Scope::Own;
         let workers = if own { 1 } else { self.shared.workers() };
+        let clients = self.shared.clients.load(Ordering::Relaxed);
+        let is_paced = scope == Scope::All && clients >= PACED_FROM;
         let gathering = Arc::new(Gathering {
             asker: self.index,
             conn,
             scope,
+            is_paced,
             workers_left: AtomicUsize::new(workers),
             gathered: Mutex::default(),
         });
         if gathering.scope == Scope::All {
             // Room at once: growing would copy megabytes while the others wait for the lock.
-            gathering.gathered.lock().lines.reserve(self.shared.clients.load(Ordering::Relaxed) + 64);
+            gathering.gathered.lock().lines.reserve(clients + 64);
         }
         let first = if own { self.index as usize } else { 0 };
-        for worker in first..first + workers {
-            let gathering = gathering.clone();
-            #[allow(clippy::cast_possible_truncation)]
-            self.shared.post(
-                worker as u16,
-                Message::Call(Box::new(move |worker, conns| worker.begin_portions(conns, gathering))),
-            );
+        // A paced gathering goes from worker to worker.
+        let started = if is_paced { 1 } else { workers };
+        for worker in first..first + started {
+            self.ask_worker(worker, gathering.clone());
         }
+    }
+
+    fn ask_worker(&self, worker: usize, gathering: Arc<Gathering>) {
+        #[allow(clippy::cast_possible_truncation)]
+        self.shared
+            .post(worker as u16, Message::Call(Box::new(move |worker, conns| worker.begin_portions(conns, gathering))));
     }
 
     fn begin_portions(&mut self, conns: &mut Conns<Worker>, gathering: Arc<Gathering>) {
@@ -200,10 +218,14 @@ impl Worker {
         }
         gathering.gathered.lock().add(lines, text);
         if !wanted.is_empty() {
-            self.chores.push_back(Box::new(move |worker, conns| worker.write_portion(conns, gathering, wanted)));
+            let due = Instant::now() + if gathering.is_paced { PAUSE } else { Duration::ZERO };
+            self.chores.push_back((due, Box::new(move |worker, conns| worker.write_portion(conns, gathering, wanted))));
             return;
         }
-        if gathering.workers_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let is_last = gathering.workers_left.fetch_sub(1, Ordering::AcqRel) == 1;
+        if !is_last && gathering.is_paced {
+            self.ask_worker(self.index as usize + 1, gathering);
+        } else if is_last {
             let mut gathered = std::mem::take(&mut *gathering.gathered.lock());
             if gathering.scope != Scope::All || gathered.lines.len() <= INLINE_LINES {
                 gathered.lines.sort_unstable_by_key(|line| line.id);
@@ -231,7 +253,8 @@ impl Worker {
             conns.close(conn, false);
         }
         if !victims.is_empty() {
-            self.chores.push_back(Box::new(move |worker, conns| worker.close_clients(conns, victims)));
+            self.chores
+                .push_back((Instant::now(), Box::new(move |worker, conns| worker.close_clients(conns, victims))));
         }
     }
 

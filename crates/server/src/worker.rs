@@ -17,7 +17,7 @@ use resp::{Proto, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What another thread has a worker do.
 pub type Call = Box<dyn FnOnce(&mut Worker, &mut Conns<Worker>) + Send>;
@@ -129,8 +129,8 @@ pub struct Worker {
     pub(crate) now_s: u32,
     pub(crate) clock: AccessClock,
     pub(crate) gathered: crate::client_list::Gathered,
-    /// Work cut into portions: one is done a turn.
-    pub(crate) chores: VecDeque<crate::client_list::Chore>,
+    /// Work cut into portions: one is done a turn, not before its instant.
+    pub(crate) chores: VecDeque<(Instant, crate::client_list::Chore)>,
     net_before: net::Stats,
 }
 
@@ -408,7 +408,9 @@ impl Service for Worker {
         self.stats.turns.add(1);
         let next_cron = self.run_cron(conns, cx.now(), cx.stats().read_bytes);
         let next_timer = self.fire_timers(conns, cx.now());
-        if let Some(chore) = self.chores.pop_front() {
+        if self.chores.front().is_some_and(|(due, _)| *due <= cx.now())
+            && let Some((_, chore)) = self.chores.pop_front()
+        {
             chore(self, conns);
         }
         let mut retry = self.run_later(conns);
@@ -419,9 +421,10 @@ impl Service for Worker {
         }
         self.flush_counts();
         self.note_turn(cx);
-        if !self.chores.is_empty() {
-            return Some(Duration::ZERO);
-        }
+        let next_cron = match self.chores.front() {
+            Some((due, _)) => due.saturating_duration_since(cx.now()).min(next_cron),
+            None => next_cron,
+        };
         let wait = match next_timer {
             Some(timer) => timer.min(next_cron),
             None => next_cron,

@@ -44,6 +44,16 @@ fn drain(decoded: Decoded<'_, '_>) -> Result<Vec<Bytes>, DecodeError> {
             }
             all
         }
+        Decoded::Stream(mut stream) => {
+            // The blocks; what follows is numbers and names that the keyspace reads one by one.
+            let mut all = vec![];
+            for _ in 0..stream.number()? {
+                let (id, block) = stream.block()?;
+                all.push(id.to_vec());
+                all.extend(elements(&block));
+            }
+            all
+        }
         Decoded::SetIntset(intset) => intset.iter().map(|value| value.to_string().into_bytes()).collect(),
         Decoded::SetListpack(listpack) | Decoded::ZsetListpack(listpack) | Decoded::HashListpack(listpack) => {
             elements(&listpack)
@@ -62,16 +72,6 @@ fn drain(decoded: Decoded<'_, '_>) -> Result<Vec<Bytes>, DecodeError> {
                 let (field, value) = field?;
                 all.extend([field.into_vec(), value.into_vec()]);
             }
-            all
-        }
-        Decoded::Stream(mut stream) => {
-            let mut all = vec![];
-            for _ in 0..stream.number()? {
-                let (id, block) = stream.block()?;
-                all.push(id.to_vec());
-                all.extend(elements(&block));
-            }
-            all.push(stream.time_ms()?.to_string().into_bytes());
             all
         }
     })
@@ -254,11 +254,10 @@ fn parts_of_streams_come_back() {
     let written = |writer: &mut Writer<'_>| {
         writer.length(1);
         writer.stream_block(&[7; 16], &block);
-        writer.time_ms(-5);
     };
     for value_type in [ValueType::StreamListpacks, ValueType::StreamListpacks2, ValueType::StreamListpacks3] {
         let parts = round_trip(value_type, true, &written);
-        assert_eq!(parts.unwrap(), [vec![7; 16], b"1".to_vec(), b"field".to_vec(), b"-5".to_vec()]);
+        assert_eq!(parts.unwrap(), [vec![7; 16], b"1".to_vec(), b"field".to_vec()]);
     }
     let short = round_trip(ValueType::StreamListpacks, false, &|writer| {
         writer.length(u64::MAX);

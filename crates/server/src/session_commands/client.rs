@@ -243,7 +243,8 @@ fn list(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
 }
 
 fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>) -> Vec<u8> {
-    let mut text = Vec::new();
+    // Growing would copy tens of megabytes several times.
+    let mut text = Vec::with_capacity(if ids.is_none() && kind.is_none() { lines.text_bytes() } else { 0 });
     let mut add = |line: &ClientLine| {
         text.extend_from_slice(lines.text(line));
         text.push(b'\n');
@@ -343,7 +344,9 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
     }
     for (index, conns) in by_worker.into_iter().enumerate().filter(|(_, conns)| !conns.is_empty()) {
         if index == worker.index as usize {
-            worker.chores.push_back(Box::new(move |worker, all| worker.close_clients(all, conns)));
+            worker
+                .chores
+                .push_back((std::time::Instant::now(), Box::new(move |worker, all| worker.close_clients(all, conns))));
             continue;
         }
         #[allow(clippy::cast_possible_truncation)]
