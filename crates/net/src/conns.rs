@@ -310,12 +310,6 @@ impl<S: Service> Conns<S> {
         (end < self.slab.capacity()).then_some(end)
     }
 
-    /// Bytes that the table of connections takes for each of them, used or not.
-    #[must_use]
-    pub fn entry_bytes() -> usize {
-        size_of::<Option<Conn<S::State>>>()
-    }
-
     /// Appends output to a connection; it is sent at the end of the turn. `false` if the connection is gone or being
     /// closed.
     pub fn write(&mut self, id: ConnId, bytes: &[u8]) -> bool {
