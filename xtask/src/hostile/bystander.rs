@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_millis(4);
 pub(super) struct Bystander {
     stop: Arc<AtomicBool>,
     asking: JoinHandle<std::io::Result<Vec<Duration>>>,
-    sleeping: JoinHandle<Vec<Duration>>,
+    sleeping: JoinHandle<std::io::Result<Vec<Duration>>>,
 }
 
 /// What a bystander felt, the noise of the machine taken off.
@@ -39,13 +39,13 @@ impl Bystander {
         let (stop_asking, stop_sleeping) = (Arc::clone(&stop), Arc::clone(&stop));
         let asking = thread::spawn(move || ask(&mut client, &stop_asking));
         let sleeping = thread::spawn(move || {
+            // Counted as the requests are: one long sleep makes all that were due meanwhile late.
             let mut late = Vec::new();
-            while !stop_sleeping.load(Ordering::Relaxed) {
-                let before = Instant::now();
-                thread::sleep(PERIOD);
-                late.push(before.elapsed().saturating_sub(PERIOD));
-            }
-            late
+            at_each_period(&stop_sleeping, |since_due| {
+                late.push(since_due);
+                Ok(())
+            })?;
+            Ok(late)
         });
         Ok(Bystander { stop, asking, sleeping })
     }
@@ -54,7 +54,7 @@ impl Bystander {
     pub(super) fn finish(self) -> Result<Felt> {
         self.stop.store(true, Ordering::Relaxed);
         let waited = self.asking.join().map_err(|_| anyhow::anyhow!("the bystander panicked"))??;
-        let late = self.sleeping.join().map_err(|_| anyhow::anyhow!("the sleeper panicked"))?;
+        let late = self.sleeping.join().map_err(|_| anyhow::anyhow!("the sleeper panicked"))??;
         let noise_ms = percentile(&late, 1.0);
         let corrected = |share| (percentile(&waited, share) - percentile(&late, share)).max(0.0);
         Ok(Felt { p99_ms: corrected(0.99), p995_ms: corrected(0.995), max_ms: corrected(1.0), noise_ms })
@@ -81,20 +81,29 @@ impl std::fmt::Display for Felt {
 
 fn ask(client: &mut Client, stop: &AtomicBool) -> std::io::Result<Vec<Duration>> {
     let mut waited = Vec::new();
+    at_each_period(stop, |since_due| {
+        let started = Instant::now();
+        client.call(&["GET", "bystander"])?;
+        waited.push(since_due + started.elapsed());
+        Ok(())
+    })?;
+    Ok(waited)
+}
+
+/// Runs `work` once for each period until it is told to stop, with how long ago it was due: after a long wait it is
+/// run for all that were missed, so that the wait is felt by each of them.
+fn at_each_period(stop: &AtomicBool, mut work: impl FnMut(Duration) -> std::io::Result<()>) -> std::io::Result<()> {
     let started = Instant::now();
     let mut due = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
-        // Counted from when the request was due, so that one long wait is felt by all behind it.
-        client.call(&["GET", "bystander"])?;
-        waited.push(started.elapsed().saturating_sub(due));
-        due += PERIOD;
         let now = started.elapsed();
         if due > now {
             thread::sleep(due - now);
         }
-        due = due.max(now.saturating_sub(Duration::from_secs(1)));
+        work(started.elapsed().saturating_sub(due))?;
+        due = (due + PERIOD).max(started.elapsed().saturating_sub(Duration::from_secs(1)));
     }
-    Ok(waited)
+    Ok(())
 }
 
 /// A percentile in milliseconds.
