@@ -183,11 +183,12 @@ impl Worker {
         let slots = self.locks.keyspace().space().count();
         let stride = self.shared.workers();
         let share = slots.div_ceil(stride);
+        let written = self.shared.sum(|stats| stats.dirty.get() + stats.expired.get() + stats.evicted.get());
         if self.cron.surveyed == 0 {
-            let written = self.shared.sum(|stats| stats.dirty.get() + stats.expired.get() + stats.evicted.get());
             self.cron.written = [written, self.cron.written[0]];
         }
-        let is_unchanged = self.cron.written[0] == self.cron.written[1];
+        // A write hurries the survey that is under way, too.
+        let is_unchanged = written == self.cron.written[1];
         let time_ms = if is_unchanged { UNCHANGED_SURVEY_TIME_MS } else { SURVEY_TIME_MS };
         let portion = (share * since_last_ms / time_ms).clamp(1, share);
         self.locks.enter();

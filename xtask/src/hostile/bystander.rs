@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use testkit::{Client, Server};
 
+/// How a row's error begins when only the bystander's rule was broken.
+pub(super) const WAITED: &str = "a bystander waited";
+
 const PERIOD: Duration = Duration::from_millis(4);
 
 /// A running bystander, with a second thread that only sleeps: what that one oversleeps is the
@@ -64,7 +67,7 @@ impl Bystander {
 impl Felt {
     /// The rule that every row has to keep: p99.5 under 50 ms, nothing over 250 ms.
     pub(super) fn ensure_quick(&self) -> Result<()> {
-        ensure!(self.p995_ms < 50.0 && self.max_ms < 250.0, "a bystander waited: {self}");
+        ensure!(self.p995_ms < 50.0 && self.max_ms < 250.0, "{WAITED}: {self}");
         Ok(())
     }
 }
