@@ -101,9 +101,12 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<Tally> {
 /// Sums `N passed` and `N failed` over the summary lines of cargo test and of nextest.
 fn count_tests(text: &str) -> (usize, usize) {
     let mut sums = (0, 0);
+    // Where nextest shows the output of a test that failed, that has a summary of its own.
+    let is_nextest = text.lines().any(|line| line.trim_start().starts_with("Summary ["));
+    let mark = if is_nextest { "Summary [" } else { "test result:" };
     for line in text.lines() {
         let line = line.trim_start();
-        if !(line.starts_with("test result:") || line.starts_with("Summary [")) {
+        if !line.starts_with(mark) {
             continue;
         }
         let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
@@ -127,8 +130,10 @@ mod tests {
 
     #[test]
     fn both_kinds_of_summary_are_counted() {
-        let text = "test result: ok. 9 passed; 1 failed; 0 ignored\n\
+        let cargo = "test result: ok. 9 passed; 1 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
+        assert_eq!(count_tests(cargo), (11, 1));
+        let nextest = "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n\
             \x20    Summary [   1.2s] 20 tests run: 18 passed (1 slow), 2 failed, 3 skipped\n";
-        assert_eq!(count_tests(text), (27, 3));
+        assert_eq!(count_tests(nextest), (18, 2));
     }
 }
