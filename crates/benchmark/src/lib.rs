@@ -43,4 +43,5 @@ mod template;
 mod uri;
 mod workload;
 
+pub use help::tool;
 pub use run::run;

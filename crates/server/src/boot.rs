@@ -26,6 +26,7 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
             print(&text, to_stdout);
             code
         }
+        Ok(Invocation::Help) => help(program),
         Ok(Invocation::CheckSystem) => {
             let (text, fine) = system::check();
             print(&text, true);
@@ -34,6 +35,15 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
         Ok(Invocation::TestMemory { mebibytes }) => test_memory(mebibytes),
         Ok(Invocation::Run(startup)) => serve(program, *startup),
     }
+}
+
+/// Redis: help is an error, on standard error. It stays so for those who call the server by its old name.
+fn help(program: &str) -> i32 {
+    let is_old_name = program.starts_with("redis-");
+    let look = if is_old_name { options::Look::PLAIN } else { options::Look::of_stdout() };
+    let text = options::help(&crate::command_line::tool(), program, None, look).unwrap_or_default();
+    print(&text, !is_old_name);
+    i32::from(is_old_name)
 }
 
 fn print(text: &str, to_stdout: bool) {

@@ -11,6 +11,7 @@
 pub mod boot;
 pub mod client_list;
 pub mod clients;
+pub mod command_line;
 pub mod config;
 pub mod cron;
 pub mod exec;
@@ -30,3 +31,4 @@ pub mod ticks;
 pub mod worker;
 
 pub use boot::run;
+pub use command_line::tool;

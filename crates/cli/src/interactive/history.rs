@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::options;
+
 /// Redis: lines kept.
 pub(super) const LINES_MAX: usize = 100;
 
-/// A file of the home directory, or the one that the environment variable names; `/dev/null` is none.
+/// A file of the home directory, or the one that `REDISCLI_…` names; `/dev/null` is none.
 pub(super) fn dot_file(variable: &str, name: &str) -> Option<PathBuf> {
-    match std::env::var_os(variable) {
+    match options::variable(variable) {
         Some(path) if path == "/dev/null" => None,
         Some(path) if !path.is_empty() => Some(path.into()),
         _ => {
@@ -22,7 +24,7 @@ pub(super) fn dot_file(variable: &str, name: &str) -> Option<PathBuf> {
 
 /// Where the history is kept, if it is.
 pub(super) fn path() -> Option<PathBuf> {
-    dot_file("REDISCLI_HISTFILE", ".rediscli_history")
+    dot_file("HISTFILE", ".rediscli_history")
 }
 
 /// The lines of the file, oldest first; a missing file has none.

@@ -27,7 +27,7 @@ impl Default for Preferences {
 impl Preferences {
     /// Reads `~/.redisclirc` (or `REDISCLI_RCFILE`), if there is one.
     pub(super) fn load(&mut self) -> Outcome<()> {
-        let Some(path) = dot_file("REDISCLI_RCFILE", ".redisclirc") else {
+        let Some(path) = dot_file("RCFILE", ".redisclirc") else {
             return Ok(());
         };
         let bytes = std::fs::read(path).unwrap_or_default();

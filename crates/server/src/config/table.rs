@@ -92,6 +92,7 @@ macro_rules! directives {
         pub static DIRECTIVES: &[Directive] = &[$(
             Directive {
                 name: $name,
+                option: concat!("--", $name, " <value>"),
                 alias: directives!(@alias $($alias)?),
                 kind: $kind,
                 doc: $doc,
