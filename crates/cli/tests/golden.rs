@@ -195,7 +195,7 @@ fn walks_through_the_key_space() {
     same(&server, &["--hotkeys"], "", &[]);
     let top = run(our_cli(), &server.socket(), &["--bigkeys", "--top", "2"], "", &[]);
     let top = String::from_utf8_lossy(&top.stdout).into_owned();
-    assert!(top.contains("\nBiggest hashs:\n           3 fields \"hash\"\n"), "{top}");
+    assert!(top.contains("\nBiggest hashes:\n           3 fields \"hash\"\n"), "{top}");
 }
 
 #[test]

@@ -46,6 +46,26 @@ pub(super) fn save<'a>(path: &Path, lines: impl Iterator<Item = &'a String>) -> 
     file.write_all(&bytes)
 }
 
+/// A command of several lines as one that means the same, since the file has a line per command.
+pub(super) fn one_line(line: &str) -> String {
+    if !line.contains('\n') {
+        return line.to_string();
+    }
+    let (command, program) = super::piped::split(line);
+    let words = resp::split_args(command.as_bytes()).unwrap_or_default();
+    let mut words: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+            let shown =
+                if !word.is_empty() && word.iter().all(is_plain) { word.clone() } else { resp::quote_repr(word) };
+            String::from_utf8_lossy(&shown).into_owned()
+        })
+        .collect();
+    words.extend(program.map(|program| format!("| {}", program.replace('\n', " "))));
+    words.join(" ")
+}
+
 /// Whether a command holds a password.
 pub(super) fn is_sensitive(words: &[Vec<u8>]) -> bool {
     let word = |index: usize| words.get(index).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
@@ -112,6 +132,17 @@ mod tests {
         }
         for line in ["get auth", "acl list", "config set maxmemory 1", "hello 3", "migrate h 1 \"\" 0 5 keys auth p"] {
             assert!(!sensitive(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn several_lines_become_one() {
+        for (line, want) in [
+            ("get a", "get a"),
+            ("set a \"x\ny\"", "set a \"x\\ny\""),
+            ("set a '\"\n' | wc -l", "set a \"\\\"\\n\" | wc -l"),
+        ] {
+            assert_eq!(one_line(line), want);
         }
     }
 

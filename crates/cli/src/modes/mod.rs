@@ -12,6 +12,7 @@ use crate::session::{Report, Session};
 mod cache;
 pub(crate) mod cluster;
 mod eval;
+mod histogram;
 mod intrinsic;
 mod keys;
 mod latency;
@@ -32,8 +33,8 @@ pub(crate) fn run(session: &mut Session, mode: Mode) -> Outcome<()> {
         Mode::Stat => stat::run(session),
         Mode::Scan => scan::run(session),
         Mode::BigKeys => keys::run(session, keys::Measure::Elements),
-        Mode::MemoryKeys(samples) => keys::run(session, keys::Measure::Memory { samples: samples.unwrap_or(0) }),
-        Mode::KeyStatistics(samples) => keys::run(session, keys::Measure::Memory { samples: samples.unwrap_or(0) }),
+        Mode::MemoryKeys(samples) => keys::run(session, keys::Measure::Memory { samples }),
+        Mode::KeyStatistics(samples) => keys::run(session, keys::Measure::Both { samples }),
         Mode::HotKeys => keys::hot::run(session),
         Mode::Pipe => pipe::run(session),
         Mode::Eval(path) => eval::run(session, &path),
