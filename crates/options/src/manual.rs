@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::Tool;
+use crate::{Operands, Tool};
 
 /// The page of a tool. `others` are the tools to see also.
 #[must_use]
@@ -12,7 +12,8 @@ pub fn manual(tool: &Tool, others: &[&Tool], version: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(out, ".TH {} 1 \"\" \"oxidis {version}\" \"Oxidis\"", page.to_uppercase().replace('-', "\\-"));
     let _ = writeln!(out, ".SH NAME\n{} \\- {}", escape(&page), escape(tool.summary));
-    out.push_str(".SH SYNOPSIS\n");
+    // Names of options must not be cut, nor words be spread over the line.
+    out.push_str(".nh\n.ad l\n.SH SYNOPSIS\n");
     for (index, usage) in tool.usage.iter().enumerate() {
         if index > 0 {
             out.push_str(".br\n");
@@ -29,6 +30,10 @@ pub fn manual(tool: &Tool, others: &[&Tool], version: &str) -> String {
     if !tool.links.is_empty() {
         out.push_str(".PP\n");
         line(&mut out, &format!("A link to the binary named {} starts this tool too.", tool.links.join(" or ")));
+    }
+    if let (Operands::Words(words), "") = (&tool.operands, tool.name) {
+        let words: Vec<(&str, &str)> = words.iter().map(|word| (word.name.as_str(), word.summary.as_str())).collect();
+        list(&mut out, "TOOLS", &words);
     }
     if tool.rows().any(|row| row.is_listed) {
         out.push_str(".SH OPTIONS\n");

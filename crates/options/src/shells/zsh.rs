@@ -39,7 +39,7 @@ pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
     let _ = write!(
         out,
         "\n# Called as a completion function, or read by source.\n\
-         if [[ $funcstack[1] == _* ]]; then _oxidis \"$@\"; else compdef _oxidis {}; fi\n",
+         if [[ $funcstack[1] == _oxidis ]]; then _oxidis \"$@\"; else compdef _oxidis {}; fi\n",
         commands.join(" ")
     );
     out
