@@ -51,7 +51,8 @@ enum Next {
 
 /// Runs commands from standard input until it ends.
 pub(crate) fn run(session: Session) -> Outcome<()> {
-    let at_terminal = io::stdin().is_terminal();
+    // Where replies go to a file or a program, nothing of the prompt may stand between them.
+    let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut shell = Shell { session, preferences: Preferences::default(), at_terminal };
     shell.session.interactive = true;
     shell.session.forgiving = at_terminal;

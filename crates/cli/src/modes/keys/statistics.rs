@@ -59,7 +59,7 @@ fn types(out: &mut String, survey: &Survey) {
          ---------- ---------- ------- -------- -------- --------------- ------------\n",
     );
     for kind in &survey.types {
-        let average = if kind.count == 0 { 0 } else { kind.total / kind.count };
+        let average = kind.total.checked_div(kind.count).unwrap_or(0);
         let length = format!("{} {}", kind.total_length, kind.unit);
         out.push_str(&format!(
             "{:<10} {:>10} {:>6.2}% {:>8} {:>8} {length:>15} {:>12.2}\n",
