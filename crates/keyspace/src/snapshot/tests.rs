@@ -220,8 +220,7 @@ fn transfers_between_accounts_never_change_the_total() {
             scope.spawn(move || {
                 let mut rng = fastrand::Rng::with_seed(seed);
                 while !stop.load(Ordering::Relaxed) {
-                    let keys: Vec<String> =
-                        (0..3).map(|_| format!("account:{}", rng.usize(..ACCOUNTS))).collect();
+                    let keys: Vec<String> = (0..3).map(|_| format!("account:{}", rng.usize(..ACCOUNTS))).collect();
                     let bytes: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
                     with_keys(&mut locks, 0, &bytes, |view| {
                         for (key, change) in bytes.iter().zip([-7_i64, 4, 3]) {
