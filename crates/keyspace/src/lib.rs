@@ -24,6 +24,7 @@ pub mod hash;
 pub mod hashing;
 pub mod keyspace;
 pub mod list;
+pub mod load;
 pub mod lock;
 pub mod lockset;
 pub mod memory;
