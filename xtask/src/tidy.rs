@@ -29,7 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("server", &["commands", "doctor", "keyspace", "net", "persistence", "rdb", "resp"]),
     ("benchmark", &["net", "resp"]),
     ("cli", &["commands", "net", "resp"]),
-    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "server"]),
+    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "persistence", "server"]),
     ("testkit", &[]),
     ("xtask", &["testkit"]),
     ("end-to-end", &[]),

@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 use keyspace::memory::Counting;
+use persistence::disk::RealDisk;
+use persistence::rdb;
 #[cfg(not(feature = "jemalloc"))]
 use std::alloc::System;
 use std::ffi::OsString;
@@ -29,11 +31,12 @@ Usage: oxidis TOOL [ARGUMENTS]
   benchmark   the load generator          oxidis benchmark -t set,get -n 100000 -P 16
   doctor      can this machine do it?     oxidis doctor --clients 120000
   cli         the client                  oxidis cli -p 6379 INFO server
+  check-rdb   is this snapshot sound?     oxidis check-rdb dump.rdb
 
   oxidis TOOL --help     what a tool can do
   oxidis --version       the version
 
-A link to this binary named redis-server, redis-benchmark or redis-cli (or oxidis-…) runs that tool.
+A link to this binary named redis-server, redis-cli, redis-check-rdb (or oxidis-…) runs that tool.
 ";
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
+        "check-rdb" => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
         "--version" | "-v" | "version" => {
             println!("oxidis {}", env!("CARGO_PKG_VERSION"));
             0

@@ -10,6 +10,7 @@
 //! ```
 //! Source: the file format that Redis 7.2 writes and reads.
 
+pub mod check;
 mod encode;
 mod load;
 mod save;

@@ -20,14 +20,17 @@ use keyspace::eviction::AccessClock;
 use keyspace::{Events, LockSet};
 use net::ConnId;
 use parking_lot::Mutex;
+use persistence::bar::Bar;
 use persistence::rdb::{self, Functions, LoadError, LoadOptions, Loaded, Progress, Splitter, Watcher};
 use resp::Args;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// Between two looks at how far a load is.
+const BAR_EVERY: Duration = Duration::from_millis(50);
 /// The answer to what cannot run while data is loaded.
 pub(crate) const LOADING: CmdError = CmdError::new("LOADING Redis is loading the dataset in memory");
 
@@ -285,7 +288,7 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
     let Some(mut claim) = Claim::new(shared, Purpose::Loading) else { return true };
     let path = file_of(&config);
     let rules = LoadRules { expires: true, replaces: false };
-    let loaded = load_file(shared, &mut claim, &config, &path, rules);
+    let loaded = with_bar(shared, || load_file(shared, &mut claim, &config, &path, rules));
     drop(claim);
     drop(state);
     match loaded {
@@ -297,11 +300,45 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
         }
         Err(()) => {
             if !shared.stopping.load(Ordering::Relaxed) {
+                report(shared, &path);
                 log!(Level::Warning, "Fatal error loading the DB, check server logs. Exiting.");
             }
             false
         }
     }
+}
+
+/// Runs a load with a bar on the terminal, if there is one.
+fn with_bar<R>(shared: &Shared, work: impl FnOnce() -> R) -> R {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = std::io::stderr().is_terminal().then(|| {
+            scope.spawn(|| {
+                let loading = &shared.durability.loading;
+                let mut bar: Option<Bar> = None;
+                while !is_over.load(Ordering::SeqCst) {
+                    let total = loading.total_bytes.load(Ordering::Relaxed);
+                    if total > 0 {
+                        let done = loading.progress().bytes.load(Ordering::Relaxed);
+                        bar.get_or_insert_with(|| Bar::new("loading", total)).show(done);
+                    }
+                    std::thread::park_timeout(BAR_EVERY);
+                }
+            })
+        });
+        let result = work();
+        is_over.store(true, Ordering::SeqCst);
+        if let Some(watcher) = watcher {
+            watcher.thread().unpark();
+        }
+        result
+    })
+}
+
+/// Has the file that could not be loaded checked, as Redis does: the report goes to the standard output.
+fn report(shared: &Shared, path: &Path) {
+    // Best effort: the log has told already that the file cannot be loaded.
+    let _ = rdb::check::check_file(path, &*shared.durability.disk, &mut io::stdout().lock());
 }
 
 // ---- DEBUG RELOAD ------------------------------------------------------------------------------------------------
