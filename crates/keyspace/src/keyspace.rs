@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
+use crate::snapshot::Snapshots;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub const COUNTED_DBS: usize = 16;
 /// [`crate::LockSet`]s.
 pub struct Keyspace {
     pub(crate) slots: Box<[SlotCell]>,
+    /// See [`crate::snapshot`].
+    pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
     /// See [`Gate`].
@@ -64,6 +67,7 @@ impl Keyspace {
     pub fn new(space: SlotSpace, databases: u32) -> Arc<Keyspace> {
         Arc::new(Keyspace {
             slots: (0..space.count()).map(|_| SlotCell::default()).collect(),
+            snapshots: Snapshots::default(),
             space,
             databases,
             gate: Gate::default(),

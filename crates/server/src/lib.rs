@@ -14,6 +14,7 @@ pub mod clients;
 pub mod command_line;
 pub mod config;
 pub mod cron;
+pub mod durability;
 pub mod exec;
 pub mod latency;
 pub mod memory_report;
