@@ -3,6 +3,7 @@
 use crate::slot::DbIndex;
 use hashbrown::HashMap;
 use resp::OwnedArgs;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -29,6 +30,8 @@ pub struct Waiter {
     pub db: DbIndex,
     /// Whether the client speaks RESP3.
     pub resp3: bool,
+    /// Whose rights it runs by; what it is, its worker knows.
+    pub owner: Option<Arc<dyn Any + Send + Sync>>,
     state: AtomicU8,
 }
 
@@ -43,7 +46,7 @@ impl Waiter {
         db: DbIndex,
         resp3: bool,
     ) -> Arc<Waiter> {
-        Arc::new(Waiter { id, worker, token, command, args, db, resp3, state: AtomicU8::new(WAITING) })
+        Arc::new(Waiter { id, worker, token, command, args, db, resp3, owner: None, state: AtomicU8::new(WAITING) })
     }
 
     /// Takes the right to serve or end it. False: somebody else has it, or it is done.

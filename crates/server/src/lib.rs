@@ -8,6 +8,7 @@
 //! - A worker never sleeps on a slot: a connection that cannot go on is parked.
 //! - No slot lock is held when a worker goes back to its event loop.
 
+pub mod acl;
 pub mod boot;
 pub mod client_list;
 pub mod clients;

@@ -1,5 +1,6 @@
 //! What all workers share.
 
+use crate::acl::Acl;
 use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
@@ -67,8 +68,8 @@ pub struct Shared {
     pub last_save_s: AtomicI64,
     /// Instantaneous figures, renewed ten times a second.
     pub rates: Mutex<Rates>,
-    /// Clients refused for a protocol error or the like are counted here by reason.
-    pub acl_denied_auth: AtomicU64,
+    /// The users.
+    pub acl: Acl,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.
@@ -204,7 +205,7 @@ impl Shared {
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
-            acl_denied_auth: AtomicU64::new(0),
+            acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

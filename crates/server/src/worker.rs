@@ -353,7 +353,7 @@ impl Service for Worker {
         }
         self.stats.clients.add(1);
         let id = ClientId(self.shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
-        let authenticated = self.config.requirepass.is_empty();
+        let authenticated = !self.shared.acl.default_needs_password();
         Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 

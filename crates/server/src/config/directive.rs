@@ -44,8 +44,6 @@ pub enum Work {
     Cluster,
     /// Encrypted connections.
     Tls,
-    /// Users and their rights.
-    Acl,
     /// Lua scripts and functions.
     Scripting,
     /// Invalidation messages for client-side caches.
@@ -61,7 +59,6 @@ impl Work {
             Work::Replication => "replication",
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
-            Work::Acl => "ACL",
             Work::Scripting => "scripting",
             Work::ClientTracking => "client tracking",
         }

@@ -207,11 +207,11 @@ directives! {
     "requirepass" => requirepass: Vec<u8> = text(""),
         UNSET_TEXT, SECRET, Acts, "The password of the default user.";
     "aclfile" => aclfile: Vec<u8> = text(""),
-        TEXT, FIXED, Later(Work::Acl), "The file of users.";
+        TEXT, FIXED, Acts, "The file of users.";
     "acl-pubsub-default" => acl_pubsub_default: AclPubsubDefault = AclPubsubDefault::Resetchannels,
-        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Later(Work::Acl), "The channels that a new user may use.";
+        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Acts, "The channels that a new user may use.";
     "acllog-max-len" => acllog_max_len: i64 = 128,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Acl), "How many refusals ACL LOG remembers.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many refusals ACL LOG remembers.";
     "enable-protected-configs" => enable_protected_configs: ProtectedAction = ProtectedAction::No,
         Kind::Enum(ProtectedAction::WORDS), FIXED, Acts, "Who may change directives that reach into the file system.";
     "enable-debug-command" => enable_debug_command: ProtectedAction = ProtectedAction::No,
@@ -498,7 +498,7 @@ directives! {
 pub static STATEMENTS: &[(&str, Applies, &str)] = &[
     ("include", Acts, "Read another file, or all files that match a pattern, at this place."),
     ("rename-command", Acts, "Give a command another name, or take it away with an empty one."),
-    ("user", Later(Work::Acl), "Declare a user with a password and rights."),
+    ("user", Acts, "Declare a user with a password and rights."),
     ("loadmodule", Never("there are no loadable modules; the server refuses to start"), "Load a module."),
 ];
 

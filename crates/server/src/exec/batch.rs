@@ -10,6 +10,8 @@
 
 use super::route;
 use super::{Step, single};
+use crate::acl::check;
+use crate::acl::rules::Rules;
 use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
@@ -165,6 +167,8 @@ fn gather(
     mut at: usize,
     limits: &Limits,
 ) -> (usize, usize, End) {
+    worker.renew_rights(session);
+    let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
         let start = at;
@@ -184,7 +188,7 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, args) {
+        match plan(worker, rules.as_deref(), args) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
                 batch.planned[index] = Planned { id, start, end: at };
@@ -198,10 +202,13 @@ fn gather(
 
 /// Whether a command may run in a group, and its hashed key.
 #[inline]
-fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
+fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
+        return None;
+    }
+    if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
         return None;
     }
     let key = args.get(route.single_key as usize)?;

@@ -5,17 +5,21 @@
 //! clients' workers by mailbox. A waiter is *claimed* before it is served, timed out or killed, so only one of them
 //! happens.
 
+use crate::acl::User;
+use crate::acl::check::{self, Denied};
+use crate::acl::log::{Context, Reason, Refusal};
 use crate::session::{Blocked, Session, State};
 use crate::ticks;
 use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
-use commands::table::CommandId;
-use commands::{Block, Ctx};
+use commands::table::{CommandId, CommandSpec};
+use commands::{Block, CmdError, Ctx};
 use keyspace::lock::Wake;
 use keyspace::waiters::Waiter;
 use keyspace::{DbIndex, DbView, ValueRef};
 use net::{ConnId, Conns};
 use resp::{Args, Proto, Reply};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,7 +45,10 @@ impl Worker {
             };
             kept = args.iter().enumerate().map(|(index, argument)| replaced(index).unwrap_or(argument)).collect();
         }
-        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
+        let mut waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
+        if let Some(waiter) = Arc::get_mut(&mut waiter) {
+            waiter.owner = session.user.clone().map(|user| user as Arc<dyn Any + Send + Sync>);
+        }
         let keys: Vec<Vec<u8>> = block.keys.clone().filter_map(|index| args.get(index)).map(<[u8]>::to_vec).collect();
         self.with_ctx(session, false, |ctx| {
             for (index, key) in keys.iter().enumerate() {
@@ -140,7 +147,9 @@ impl Worker {
         let Some(handler) = route.handler else { return false };
         let started = ticks::now();
         let mut reply = Reply::with_buffer(Vec::new(), if waiter.resp3 { Proto::Resp3 } else { Proto::Resp2 });
-        let (result, block) = {
+        let (result, block) = if let Some(error) = self.waiter_refusal(waiter, route.spec) {
+            (Err(error), None)
+        } else {
             let db = DbView::new(&mut self.locks, &mut self.events, waiter.db, self.now_ms, self.clock);
             let mut ctx = Ctx { db, out: &mut reply, settings: &self.settings, may_block: true, block: None };
             let result = handler(&mut ctx, args);
@@ -160,6 +169,29 @@ impl Worker {
         let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks };
         self.shared.post(waiter.worker, message);
         true
+    }
+
+    /// The rights of a waiting client may have changed since it began to wait. The error, if it may no longer.
+    fn waiter_refusal(&self, waiter: &Waiter, spec: &'static CommandSpec) -> Option<CmdError> {
+        let user = match waiter.owner.clone().map(Arc::downcast::<User>) {
+            Some(Ok(user)) => user,
+            _ => self.shared.acl.default_user().clone(),
+        };
+        let rules = user.rules();
+        if rules.allows_everything() {
+            return None;
+        }
+        let args = waiter.args.as_args();
+        let denied = check::check(&rules, spec, &args).err()?;
+        let (reason, object) = match denied {
+            Denied::Command => (Reason::Command, spec.name.as_bytes()),
+            Denied::Key(at) => (Reason::Key, args.get(at).unwrap_or_default()),
+            Denied::Channel(at) => (Reason::Channel, args.get(at).unwrap_or_default()),
+        };
+        let (object, name) = (object.to_vec(), user.name.to_vec());
+        let refusal = Refusal { reason, context: Context::Toplevel, object, user: name, client: Vec::new() };
+        self.log_refusal(waiter.worker, ConnId::from_u64(waiter.token), refusal);
+        Some(CmdError::text(format!("NOPERM {}", denied.sentence(&user.name, spec))))
     }
 
     /// A client of this worker was served: it gets its reply and goes on.

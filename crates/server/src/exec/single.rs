@@ -1,10 +1,11 @@
 //! One command with all checks: what is not fit for the fast path.
 //!
-//! Order of the checks as in Redis: known command and arity, authentication, MULTI queueing, subscribed mode, memory,
-//! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
+//! Order of the checks as in Redis: known command and arity, authentication, rights, memory, subscribed mode, MULTI
+//! queueing, pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in `session_commands`.
 
 use super::{Step, route, transaction};
+use crate::acl::log::Context;
 use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
@@ -43,9 +44,13 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         );
         return Step::CloseNow;
     }
+    worker.renew_rights(session);
+    if session.state.has(State::USER_GONE) {
+        return Step::CloseNow;
+    }
     worker.last_tick = ticks::now();
     let before = worker.reply.len();
-    let step = match prepare(worker, session, args) {
+    let step = match prepare(worker, id, session, args) {
         Ok(Prepared::Run(spec)) => execute(worker, id, session, spec, args),
         Ok(Prepared::Queued) => Step::Done,
         Ok(Prepared::Wait(step)) => step,
@@ -101,16 +106,24 @@ enum Prepared {
 }
 
 /// All checks before a command may run.
-fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
+fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
     let spec = resolve(worker, args)?;
     let flags = spec.flags;
-    if session.state.has(State::UNAUTHENTICATED) && worker.config.requirepass.is_empty() {
-        // The password was taken away since the client connected.
-        session.state.remove(State::UNAUTHENTICATED);
-    }
     if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
+    }
+    let is_queued = session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id);
+    if is_queued && flags.contains(Flags::NO_MULTI) {
+        return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
+    }
+    if let Err(denied) = worker.check_rights(session, spec, &args) {
+        let context = if session.state.has(State::IN_MULTI) { Context::Multi } else { Context::Toplevel };
+        let sentence = worker.refuse(id, session, spec, &args, denied, context);
+        return Err(reject(worker, spec, CmdError::text(format!("NOPERM {sentence}"))));
+    }
+    if needs_memory(session, spec) && !worker.has_memory() {
+        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
         let name = spec.name;
@@ -122,13 +135,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
             )),
         ));
     }
-    if needs_memory(session, spec) && !worker.has_memory() {
-        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
-    }
-    if session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id) {
-        if flags.contains(Flags::NO_MULTI) {
-            return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
-        }
+    if is_queued {
         if let Some(multi) = session.multi_mut() {
             let owned = args.to_owned_args();
             multi.bytes = multi.bytes.saturating_add(owned.used_bytes());
@@ -208,7 +215,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     session.last_command = Some(spec.id);
     worker.serving = Some(id);
     let before = worker.reply.len();
-    let result = if worker.routes[spec.id.index()].handler.is_some() {
+    let result = if let Some(error) = worker.sort_refusal(session, spec, &args) {
+        Err(error)
+    } else if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
     } else {
         session_commands::run(worker, id, session, spec, args)

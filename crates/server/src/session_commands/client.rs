@@ -277,11 +277,13 @@ struct Victims<'a> {
     local_address: Option<&'a [u8]>,
     kind: Option<ClientKind>,
     id: Option<u64>,
+    user: Option<&'a [u8]>,
     spares_own: bool,
 }
 
-fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
-    let mut victims = Victims { address: None, local_address: None, kind: None, id: None, spares_own: true };
+fn victims<'a>(worker: &Worker, args: Args<'a>) -> Result<Victims<'a>, CmdError> {
+    let mut victims =
+        Victims { address: None, local_address: None, kind: None, id: None, user: None, spares_own: true };
     if args.len() == 3 {
         victims.address = args.get(2);
         victims.spares_own = false;
@@ -303,10 +305,10 @@ fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
         } else if options::is_word(word, "laddr") {
             victims.local_address = Some(value);
         } else if options::is_word(word, "user") {
-            // There is one user; naming it is no restriction.
-            if value != b"default" {
+            if worker.shared.acl.get(value).is_none() {
                 return Err(CmdError::text(format!("ERR No such user '{}'", String::from_utf8_lossy(value))));
             }
+            victims.user = Some(value);
         } else if options::is_word(word, "skipme") {
             victims.spares_own = match value {
                 _ if options::is_word(value, "yes") => true,
@@ -322,12 +324,13 @@ fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
 }
 
 fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
-    let victims = victims(args)?;
+    let victims = victims(worker, args)?;
     let lines = worker.client_lines(id).unwrap_or_default();
     let is_victim = |line: &&ClientLine| {
         victims.id.is_none_or(|id| id == line.id)
             && victims.kind.is_none_or(|kind| kind == line.kind)
             && !(victims.spares_own && line.id == session.id.0)
+            && victims.user.is_none_or(|user| lines.field(line, "user") == user)
             && victims.address.is_none_or(|address| lines.field(line, "addr") == address)
             && victims.local_address.is_none_or(|address| lines.field(line, "laddr") == address)
     };

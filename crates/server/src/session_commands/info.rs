@@ -4,6 +4,7 @@
 //! and what needs a walk over the keys was found by the workers on their rounds.
 
 use super::latency;
+use crate::acl::log::Reason;
 use crate::exec::Step;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
@@ -364,10 +365,10 @@ fn stats(report: &mut Report<'_>) {
         ("eventloop_duration_cmd_sum", ticks::to_microseconds(command_ticks)),
         ("instantaneous_eventloop_cycles_per_sec", whole(rates.turns)),
         ("instantaneous_eventloop_duration_usec", whole(rates.turn_us)),
-        ("acl_access_denied_auth", shared.acl_denied_auth.load(Ordering::Relaxed)),
-        ("acl_access_denied_cmd", 0),
-        ("acl_access_denied_key", 0),
-        ("acl_access_denied_channel", 0),
+        ("acl_access_denied_auth", shared.acl.log.count(Reason::Auth)),
+        ("acl_access_denied_cmd", shared.acl.log.count(Reason::Command)),
+        ("acl_access_denied_key", shared.acl.log.count(Reason::Key)),
+        ("acl_access_denied_channel", shared.acl.log.count(Reason::Channel)),
     ]);
 }
 

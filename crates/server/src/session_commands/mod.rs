@@ -1,6 +1,5 @@
 //! Commands that belong to the session or the server: everything in the table without a function on keys.
 
-pub(crate) mod acl;
 pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod connection;
@@ -77,8 +76,8 @@ pub(crate) fn run(
             worker.reply.ok();
             Ok(Step::Close)
         }
-        C::Auth => connection::auth(worker, session, args),
-        C::Hello => connection::hello(worker, session, args),
+        C::Auth => connection::auth(worker, id, session, args),
+        C::Hello => connection::hello(worker, id, session, args),
         C::Reset => connection::reset(worker, id, session),
         C::Multi => transaction::multi(worker, session).map(|()| Step::Done),
         C::Exec => transaction::exec(worker, id, session),

@@ -1,7 +1,8 @@
 //! COMMAND, MONITOR, DBSIZE, TIME, ROLE, SHUTDOWN and others of the server as a whole, and short answers for parts that
 //! are not there yet.
 
-use super::{acl, client, debug, info};
+use super::{client, debug, info};
+use crate::acl::commands as acl;
 use crate::exec::Step;
 use crate::process::log::Level;
 use crate::session::{Session, State};
@@ -87,7 +88,7 @@ pub(crate) fn run(
         C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => {
             return Err(debug::not_allowed("MODULE", "enable-module-command"));
         }
-        _ if spec.name.starts_with("acl|") => acl::run(worker, spec.id, args)?,
+        _ if spec.name.starts_with("acl|") => return acl::run(worker, session, spec.id, args),
         _ => return Err(NO_CLUSTER),
     }
     Ok(Step::Done)
