@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
+use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct Keyspace {
     pub(crate) slots: Box<[SlotCell]>,
     space: SlotSpace,
     databases: u32,
+    /// What clients remember of keys.
+    pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
     /// Where connections wait for slots.
@@ -66,6 +69,7 @@ impl Keyspace {
             slots: (0..space.count()).map(|_| SlotCell::default()).collect(),
             space,
             databases,
+            tracking: TrackingCounts::default(),
             gate: Gate::default(),
             parking: Parking::default(),
             reclaimer: Reclaimer::default(),

@@ -358,7 +358,8 @@ fn write_line(
     let events = if buffers.output > 0 { "rw" } else { "r" };
     let _ = write!(text, " events={events} cmd={command} user=");
     text.extend_from_slice(session.user_name());
-    let _ = write!(text, " redir=-1 resp={resp} lib-name=");
+    let redirect = crate::session_commands::tracking::redirect_number(session);
+    let _ = write!(text, " redir={redirect} resp={resp} lib-name=");
     text.extend_from_slice(extra.map_or(&[][..], |extra| &extra.lib_name));
     text.extend_from_slice(b" lib-ver=");
     text.extend_from_slice(extra.map_or(&[][..], |extra| &extra.lib_version));
@@ -372,11 +373,15 @@ fn write_flags(text: &mut Vec<u8>, session: &Session) {
         .as_ref()
         .and_then(|extra| extra.watch.as_ref())
         .is_some_and(|watch| watch.flag.load(Ordering::Relaxed));
+    let tracking = session.tracking();
     let letters = [
         (session.state.has(State::MONITOR), b'O'),
         (session.state.has(State::SUBSCRIBED), b'P'),
         (session.state.has(State::IN_MULTI), b'x'),
         (session.state.has(State::BLOCKED), b'b'),
+        (tracking.is_some(), b't'),
+        (tracking.is_some_and(|tracking| tracking.is_redirect_broken), b'R'),
+        (tracking.is_some_and(|tracking| tracking.bcast), b'B'),
         (is_dirty, b'd'),
         (session.state.has(State::CLOSE_AFTER), b'c'),
         (session.address.is_none(), b'U'),

@@ -28,6 +28,7 @@ pub mod shared;
 pub mod slowlog;
 pub mod stats;
 pub mod ticks;
+pub mod tracking;
 pub mod worker;
 
 pub use boot::run;

@@ -8,10 +8,12 @@ use crate::process::log::Level;
 use crate::session::Watch;
 use crate::shared::Shared;
 use crate::ticks;
+use crate::tracking::track_reads;
 use crate::worker::{Finished, Message, Part};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
+use keyspace::tracking::Tracker;
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
 use parking_lot::Mutex;
@@ -87,6 +89,8 @@ pub struct Footing {
     pub no_touch: bool,
     /// Notifications that are wanted.
     pub wanted: NotifyClass,
+    /// Who remembers the keys that are read.
+    pub tracker: Option<Tracker>,
 }
 
 /// The pool; its threads start with the first job.
@@ -166,6 +170,9 @@ impl Runner<'_> {
         let before = self.reply.len();
         let handler = route::of(route::routes(), id).handler;
         let result = handler.map_or(Ok(()), |handler| self.with_ctx(|ctx| handler(ctx, args)));
+        if let Some(tracker) = self.footing.tracker {
+            self.with_ctx(|ctx| track_reads(&mut ctx.db, tracker, route::of(route::routes(), id).spec, args));
+        }
         let failed = result.err();
         if let Some(error) = &failed {
             self.reply.truncate(before);

@@ -1,6 +1,7 @@
 //! What the server knows of one client. Small: an idle client is one of these and a descriptor.
 
 use crate::acl::User;
+use crate::tracking::ClientTracking;
 use commands::CommandId;
 use keyspace::DbIndex;
 use keyspace::waiters::{Waiter, WatchFlag};
@@ -36,6 +37,8 @@ impl State {
     pub const RESTRICTED: State = State(1 << 14);
     /// Its user was removed; it is about to be closed.
     pub const USER_GONE: State = State(1 << 15);
+    /// CLIENT TRACKING is on.
+    pub const TRACKING: State = State(1 << 16);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -114,6 +117,8 @@ pub struct Extra {
     pub patterns: Vec<Arc<[u8]>>,
     /// Shard channels subscribed to, in order.
     pub shard_channels: Vec<Arc<[u8]>>,
+    /// CLIENT TRACKING.
+    pub tracking: Option<Box<ClientTracking>>,
 }
 
 /// Commands queued by MULTI.

@@ -7,6 +7,7 @@ use crate::offload::Offload;
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::WorkerStats;
+use crate::tracking::Tracking;
 use crate::worker::Message;
 use commands::table::CommandSpec;
 use keyspace::Keyspace;
@@ -68,6 +69,8 @@ pub struct Shared {
     pub last_save_s: AtomicI64,
     /// Instantaneous figures, renewed ten times a second.
     pub rates: Mutex<Rates>,
+    /// Who is told of changed keys.
+    pub tracking: Tracking,
     /// The users.
     pub acl: Acl,
     /// Path of the config file, if any.
@@ -205,6 +208,7 @@ impl Shared {
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
+            tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),

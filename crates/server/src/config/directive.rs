@@ -46,8 +46,6 @@ pub enum Work {
     Tls,
     /// Lua scripts and functions.
     Scripting,
-    /// Invalidation messages for client-side caches.
-    ClientTracking,
 }
 
 impl Work {
@@ -60,7 +58,6 @@ impl Work {
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
             Work::Scripting => "scripting",
-            Work::ClientTracking => "client tracking",
         }
     }
 }

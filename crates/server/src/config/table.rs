@@ -270,7 +270,7 @@ directives! {
     "active-defrag-max-scan-fields" => active_defrag_max_scan_fields: i64 = 1000,
         int(1, LONG_MAX), MUTABLE, Never("there is no active defragmentation"), "Fields above which a value is defragmented in parts.";
     "tracking-table-max-keys" => tracking_table_max_keys: usize = 1_000_000,
-        int(0, LONG_MAX), MUTABLE, Later(Work::ClientTracking), "How many keys the table of client-side caches holds.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many keys the table of client-side caches holds.";
     // Encodings.
     "hash-max-listpack-entries" / "hash-max-ziplist-entries" => hash_max_listpack_entries: usize = 512,
         int(0, LONG_MAX), MUTABLE, Acts, "The most fields of a hash kept as a listpack.";

@@ -66,6 +66,10 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
     if matches!(step, Step::Done | Step::Close | Step::CloseNow) {
         worker.drop_client_lines(id);
     }
+    if session.state.has(State::TRACKING) && !matches!(step, Step::Busy(_) | Step::Retry | Step::Again) {
+        worker.end_caching(session, args);
+        worker.bound_tracking();
+    }
     step
 }
 
@@ -237,6 +241,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         Step::Busy(_) | Step::Retry | Step::Again => worker.reply.truncate(before),
         Step::Parked => {}
     }
+    if worker.has_own_news() {
+        worker.tell_own(id, session, matches!(step, Step::Done | Step::Close));
+    }
     worker.end_serving();
     step
 }
@@ -331,6 +338,7 @@ fn run_on_keys(
         }
     }
     let (result, block) = worker.call_on(session, spec.id, args, &keys);
+    worker.track_reads_of(id, session, spec, args);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();
@@ -358,7 +366,7 @@ fn offload(
         id: spec.id,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(session, slots) },
+        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(id, session, slots) },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.offload.submit(&worker.shared, job);
@@ -366,7 +374,7 @@ fn offload(
 
 impl Worker {
     /// What commands of this session run with on another thread.
-    pub(crate) fn footing(&self, session: &Session, slots: &[Slot]) -> Footing {
+    pub(crate) fn footing(&self, id: ConnId, session: &Session, slots: &[Slot]) -> Footing {
         Footing {
             db: session.db,
             slots: slots.to_vec(),
@@ -374,6 +382,7 @@ impl Worker {
             clock: self.clock,
             no_touch: session.state.has(State::NO_TOUCH),
             wanted: self.events.wanted,
+            tracker: self.tracker_of(id, session),
         }
     }
 
@@ -453,6 +462,11 @@ impl Worker {
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
         self.events.ready.extend(events.ready);
+        self.events.invalidations.extend(events.invalidations);
+        self.events.changes.extend(events.changes);
+        if self.events.has_invalidations() {
+            self.tell_invalidations(Some(self.tracker(finished.conn)));
+        }
         self.events.dirty += events.dirty;
         self.events.hits += events.hits;
         self.events.misses += events.misses;
@@ -477,6 +491,7 @@ impl Worker {
             if !silent {
                 conns.write_owned(finished.conn, finished.reply);
             }
+            self.tell_deferred(conns, finished.conn);
             conns.resume(finished.conn);
         }
     }

@@ -188,7 +188,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
     end_multi(session);
     session.state.remove(State::WATCHING);
     let watch = session.extra.as_mut().and_then(|extra| extra.watch.take());
-    let work = Work::Transaction { queue, watch, footing: worker.footing(session, &slots) };
+    let work = Work::Transaction { queue, watch, footing: worker.footing(id, session, &slots) };
     let name = vec![b"EXEC".to_vec()];
     let job = Job { worker: worker.index, conn: id, id: CommandId::Exec, proto: session.proto, shown: name, work };
     session.state.insert(State::OFFLOADED);
@@ -241,7 +241,9 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         } else if let Some(error) = worker.sort_refusal(session, spec, &args) {
             Err(error)
         } else if worker.routes[command.index()].handler.is_some() {
-            worker.call(session, *command, args, false).0
+            let result = worker.call(session, *command, args, false).0;
+            worker.track_reads_of(id, session, spec, args);
+            result
         } else {
             session_commands::run(worker, id, session, spec, args).map(|step| {
                 if matches!(step, Step::Close | Step::CloseNow) {

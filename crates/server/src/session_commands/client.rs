@@ -31,6 +31,7 @@ pub(crate) fn scope_of(id: CommandId, args: Args<'_>) -> Option<Scope> {
     match id {
         CommandId::ClientInfo => Some(Scope::Own),
         CommandId::ClientUnblock => Some(numbers(2)),
+        CommandId::ClientTracking => super::tracking::redirect_of(args).map(|id| Scope::Ids(vec![id])),
         CommandId::ClientList if args.get(2).is_some_and(|word| options::is_word(word, "id")) => Some(numbers(3)),
         CommandId::ClientKill if args.len() == 4 && options::is_word(&args[2], "id") => Some(numbers(3)),
         CommandId::ClientList | CommandId::ClientKill => Some(Scope::All),
@@ -71,22 +72,8 @@ pub(crate) fn run(
             worker.shared.pause_writes_only.store(false, Ordering::SeqCst);
             worker.reply.ok();
         }
-        C::ClientGetredir => worker.reply.int(-1),
-        C::ClientTracking => track(worker, args)?,
-        C::ClientTrackinginfo => {
-            worker.reply.map(3);
-            worker.reply.bulk("flags");
-            worker.reply.set(1);
-            worker.reply.bulk("off");
-            worker.reply.bulk("redirect");
-            worker.reply.int(-1);
-            worker.reply.bulk("prefixes");
-            worker.reply.empty_array();
-        }
-        C::ClientCaching => {
-            return Err(CmdError::new(
-                "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
-            ));
+        C::ClientTracking | C::ClientCaching | C::ClientGetredir | C::ClientTrackinginfo => {
+            super::tracking::run(worker, id, session, command, args)?;
         }
         C::ClientInfo => {
             let lines = worker.client_lines(id).unwrap_or_default();
@@ -191,17 +178,6 @@ pub(crate) fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<i64>, Cm
         0 => Ok(None),
         _ => now_ms.checked_add(timeout).map(Some).ok_or(commands::error::TIMEOUT_OUT_OF_RANGE),
     }
-}
-
-fn track(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
-    if options::is_word(&args[2], "off") {
-        worker.reply.ok();
-        return Ok(());
-    }
-    if options::is_word(&args[2], "on") {
-        return Err(CmdError::new("ERR client tracking is not served yet: it follows with the client tracking work"));
-    }
-    Err(commands::error::SYNTAX)
 }
 
 // ---- LIST --------------------------------------------------------------------------------------------------------

@@ -128,6 +128,7 @@ pub(crate) fn select(worker: &mut Worker, session: &mut Session, args: Args<'_>)
 pub(crate) fn reset(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step, CmdError> {
     worker.unwatch_all(session);
     pubsub::drop_all(worker, id, session);
+    worker.stop_tracking(id, session);
     if session.state.has(State::MONITOR) {
         worker.stop_monitoring(id);
     }

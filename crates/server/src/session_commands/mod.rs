@@ -10,6 +10,7 @@ pub(crate) mod memory;
 pub(crate) mod pubsub;
 pub(crate) mod server;
 pub(crate) mod slowlog;
+pub(crate) mod tracking;
 
 use crate::exec::{Step, transaction, whole};
 use crate::session::Session;
