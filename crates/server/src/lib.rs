@@ -15,6 +15,7 @@ pub mod clients;
 pub mod config;
 pub mod cron;
 pub mod exec;
+pub mod key_stats;
 pub mod latency;
 pub mod memory_report;
 pub mod offload;

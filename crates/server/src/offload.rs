@@ -4,6 +4,7 @@
 //! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
 
 use crate::exec::{route, single};
+use crate::key_stats::note_sizes;
 use crate::process::log::Level;
 use crate::session::Watch;
 use crate::shared::Shared;
@@ -219,6 +220,10 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
             let mut runner = Runner::new(locks, reply, footing);
             runner.lock(job.id, args.as_args());
             runner.run(job.id, args.as_args());
+            if let Some(stats) = shared.key_stats.get(job.worker as usize) {
+                let spec = route::of(route::routes(), job.id).spec;
+                runner.with_ctx(|ctx| note_sizes(stats, &ctx.db, spec, args.as_args()));
+            }
             runner.end()
         }
         Work::Transaction { queue, watch, footing } => {

@@ -2,6 +2,7 @@
 
 use crate::acl::Acl;
 use crate::config::{Config, ConfigStore, SlotSpace};
+use crate::key_stats::KeyStats;
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
@@ -69,6 +70,8 @@ pub struct Shared {
     pub last_save_s: AtomicI64,
     /// Instantaneous figures, renewed ten times a second.
     pub rates: Mutex<Rates>,
+    /// Hot and big keys, as each worker has seen them.
+    pub key_stats: Vec<Mutex<KeyStats>>,
     /// Who is told of changed keys.
     pub tracking: Tracking,
     /// The users.
@@ -208,6 +211,7 @@ impl Shared {
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
+            key_stats: (0..workers).map(|_| Mutex::default()).collect(),
             tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),

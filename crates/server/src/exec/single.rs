@@ -339,6 +339,7 @@ fn run_on_keys(
     }
     let (result, block) = worker.call_on(session, spec.id, args, &keys);
     worker.track_reads_of(id, session, spec, args);
+    worker.note_keys(session, spec, args);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();

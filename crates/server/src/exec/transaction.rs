@@ -243,6 +243,7 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         } else if worker.routes[command.index()].handler.is_some() {
             let result = worker.call(session, *command, args, false).0;
             worker.track_reads_of(id, session, spec, args);
+            worker.note_keys(session, spec, args);
             result
         } else {
             session_commands::run(worker, id, session, spec, args).map(|step| {

@@ -216,6 +216,7 @@ impl Shared {
         }
         self.error_counts.lock().clear();
         self.acl.log.reset_counts();
+        self.key_stats.iter().for_each(|stats| stats.lock().forget_uses());
         let mut rates = self.rates.lock();
         *rates = crate::shared::Rates::default();
     }

@@ -3,9 +3,11 @@
 //! Cheap to ask: the counters of all workers are summed, the allocator's figures are at most a tenth of a second old,
 //! and what needs a walk over the keys was found by the workers on their rounds.
 
+use super::key_stats::SHOWN;
 use super::latency;
 use crate::acl::log::Reason;
 use crate::exec::Step;
+use crate::key_stats::TYPES;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
 use crate::shared::Shared;
@@ -21,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// A section: its name in requests, whether it is among those given without a request, and what writes it.
 type Section = (&'static str, bool, fn(&mut Report<'_>));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("server", true, server),
     ("clients", true, clients),
     ("memory", true, memory),
@@ -35,6 +37,7 @@ const SECTIONS: [Section; 13] = [
     ("latencystats", false, latency_stats),
     ("cluster", true, cluster),
     ("keyspace", true, keyspace),
+    ("keystats", false, key_stats),
 ];
 
 /// The text in the making.
@@ -493,6 +496,32 @@ fn keyspace(report: &mut Report<'_>) {
         let found = survey.get(db as usize).copied().unwrap_or_default();
         let mean_ttl_ms = if expiring == 0 { 0 } else { found.ttl_ms.checked_div(found.ttl_samples).unwrap_or(0) };
         report.field(&format!("db{db}"), format_args!("keys={keys},expires={expiring},avg_ttl={mean_ttl_ms}"));
+    }
+}
+
+/// Hot and big keys; not in Redis, and not shown unless asked for.
+fn key_stats(report: &mut Report<'_>) {
+    let text = |key: &[u8]| String::from_utf8_lossy(&resp::quote_repr(key)).into_owned();
+    for (index, hot) in report.worker.hot_keys(SHOWN).iter().enumerate() {
+        report.field(
+            &format!("hot_key_{index}"),
+            format_args!(
+                "db={},ops_per_sec={:.0},percent={:.1},key={}",
+                hot.db.0,
+                hot.per_second,
+                hot.percent,
+                text(&hot.key)
+            ),
+        );
+    }
+    let mut of_type = [0; TYPES.len()];
+    for big in report.worker.big_keys(SHOWN, None) {
+        let index = of_type[big.kind];
+        of_type[big.kind] += 1;
+        report.field(
+            &format!("big_{}_{index}", TYPES[big.kind]),
+            format_args!("db={},size={},key={}", big.db.0, big.size, text(&big.key)),
+        );
     }
 }
 

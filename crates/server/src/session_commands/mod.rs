@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod debug;
 pub(crate) mod info;
+pub(crate) mod key_stats;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod pubsub;

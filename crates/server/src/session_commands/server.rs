@@ -33,7 +33,7 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Info | C::Debug | C::Dbsize | C::Time | C::Lastsave | C::Lolwut | C::Monitor | C::Role | C::Shutdown => true,
         C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
         C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
-        C::Readonly | C::Readwrite | C::Asking => true,
+        C::Readonly | C::Readwrite | C::Asking | C::Hotkeys | C::Bigkeys => true,
         _ => acl::is_served(id) || table::spec(id).name.starts_with("cluster|"),
     }
 }
@@ -57,6 +57,7 @@ pub(crate) fn run(
         C::CommandGetkeysandflags => table::command::get_keys_and_flags(&args, &mut worker.reply),
         C::Info => return Ok(info::run(worker, args)),
         C::Debug => return debug::run(worker, id, session, args),
+        C::Hotkeys | C::Bigkeys => super::key_stats::run(worker, spec.id, args)?,
         C::Dbsize => return db_size(worker, session),
         C::Time => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
