@@ -5,6 +5,7 @@ use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
 use crate::snapshot::Snapshots;
+use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct Keyspace {
     pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
+    /// What clients remember of keys.
+    pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
     /// Where connections wait for slots.
@@ -70,6 +73,7 @@ impl Keyspace {
             snapshots: Snapshots::default(),
             space,
             databases,
+            tracking: TrackingCounts::default(),
             gate: Gate::default(),
             parking: Parking::default(),
             reclaimer: Reclaimer::default(),

@@ -275,6 +275,18 @@ impl LockSet {
         gone
     }
 
+    /// Forgets what clients remember of a held slot's keys.
+    pub fn untrack_slot(&mut self, slot: Slot) {
+        let keyspace = self.keyspace().clone();
+        let data = self.slot_mut(slot);
+        if let Some(extras) = &mut data.extras {
+            extras.untrack_all(&keyspace.tracking);
+            if extras.is_empty() {
+                data.extras = None;
+            }
+        }
+    }
+
     /// Notes as ready the keys of streams that somebody waits for, before [`LockSet::empty_slot`]: readers of groups are
     /// told that those are gone.
     pub fn note_streams_gone(&self, slot: Slot, only: Option<DbIndex>, events: &mut Events) {

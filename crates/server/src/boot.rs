@@ -91,13 +91,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for (level, line) in notices {
         log!(level, "{line}");
     }
-    for user in users {
-        log!(
-            Level::Warning,
-            "user {}: access lists follow with the ACL work; this user cannot log in",
-            String::from_utf8_lossy(user.first().map_or(&[][..], |name| name))
-        );
-    }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;
@@ -124,6 +117,10 @@ fn serve(program: &str, startup: Startup) -> i32 {
         .map(|(kind, _)| *kind)
         .collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    let started = shared.config.snapshot();
+    if !shared.acl.load_at_start(&users, &started.aclfile, started.acl_pubsub_default.allows_all()) {
+        return 1;
+    }
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {

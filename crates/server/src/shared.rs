@@ -1,12 +1,15 @@
 //! What all workers share.
 
+use crate::acl::Acl;
 use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
+use crate::key_stats::KeyStats;
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::WorkerStats;
+use crate::tracking::Tracking;
 use crate::worker::Message;
 use commands::table::CommandSpec;
 use keyspace::Keyspace;
@@ -70,8 +73,12 @@ pub struct Shared {
     pub last_save_s: AtomicI64,
     /// Instantaneous figures, renewed ten times a second.
     pub rates: Mutex<Rates>,
-    /// Clients refused for a protocol error or the like are counted here by reason.
-    pub acl_denied_auth: AtomicU64,
+    /// Hot and big keys, as each worker has seen them.
+    pub key_stats: Vec<Mutex<KeyStats>>,
+    /// Who is told of changed keys.
+    pub tracking: Tracking,
+    /// The users.
+    pub acl: Acl,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.
@@ -208,7 +215,9 @@ impl Shared {
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
-            acl_denied_auth: AtomicU64::new(0),
+            key_stats: (0..workers).map(|_| Mutex::default()).collect(),
+            tracking: Tracking::default(),
+            acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

@@ -208,11 +208,11 @@ directives! {
     "requirepass" => requirepass: Vec<u8> = text(""),
         UNSET_TEXT, SECRET, Acts, "The password of the default user.";
     "aclfile" => aclfile: Vec<u8> = text(""),
-        TEXT, FIXED, Later(Work::Acl), "The file of users.";
+        TEXT, FIXED, Acts, "The file of users.";
     "acl-pubsub-default" => acl_pubsub_default: AclPubsubDefault = AclPubsubDefault::Resetchannels,
-        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Later(Work::Acl), "The channels that a new user may use.";
+        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Acts, "The channels that a new user may use.";
     "acllog-max-len" => acllog_max_len: i64 = 128,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Acl), "How many refusals ACL LOG remembers.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many refusals ACL LOG remembers.";
     "enable-protected-configs" => enable_protected_configs: ProtectedAction = ProtectedAction::No,
         Kind::Enum(ProtectedAction::WORDS), FIXED, Acts, "Who may change directives that reach into the file system.";
     "enable-debug-command" => enable_debug_command: ProtectedAction = ProtectedAction::No,
@@ -271,7 +271,7 @@ directives! {
     "active-defrag-max-scan-fields" => active_defrag_max_scan_fields: i64 = 1000,
         int(1, LONG_MAX), MUTABLE, Never("there is no active defragmentation"), "Fields above which a value is defragmented in parts.";
     "tracking-table-max-keys" => tracking_table_max_keys: usize = 1_000_000,
-        int(0, LONG_MAX), MUTABLE, Later(Work::ClientTracking), "How many keys the table of client-side caches holds.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many keys the table of client-side caches holds.";
     // Encodings.
     "hash-max-listpack-entries" / "hash-max-ziplist-entries" => hash_max_listpack_entries: usize = 512,
         int(0, LONG_MAX), MUTABLE, Acts, "The most fields of a hash kept as a listpack.";
@@ -501,7 +501,7 @@ directives! {
 pub static STATEMENTS: &[(&str, Applies, &str)] = &[
     ("include", Acts, "Read another file, or all files that match a pattern, at this place."),
     ("rename-command", Acts, "Give a command another name, or take it away with an empty one."),
-    ("user", Later(Work::Acl), "Declare a user with a password and rights."),
+    ("user", Acts, "Declare a user with a password and rights."),
     ("loadmodule", Never("there are no loadable modules; the server refuses to start"), "Load a module."),
 ];
 

@@ -10,6 +10,9 @@
 
 use super::route;
 use super::{Step, single};
+use crate::acl::check;
+use crate::acl::rules::Rules;
+use crate::key_stats::LARGE_REQUEST;
 use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
@@ -39,6 +42,8 @@ pub struct Batch {
     planned: [Planned; GROUP],
     /// Their keys.
     keys: [Hashed; GROUP],
+    /// One of them is large.
+    has_large: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -55,7 +60,26 @@ impl Default for Batch {
             requests: std::array::from_fn(|_| Request::new()),
             planned: [nothing; GROUP],
             keys: [Hashed::NONE; GROUP],
+            has_large: false,
         }
+    }
+}
+
+impl Batch {
+    /// The key of a planned command, if it is sampled or large.
+    pub(crate) fn key_to_note<'a>(
+        &'a self,
+        routes: &'static [route::Route],
+        input: &'a [u8],
+        index: usize,
+        is_sample: bool,
+    ) -> Option<&'a [u8]> {
+        let planned = self.planned.get(index)?;
+        if !is_sample && planned.end - planned.start <= LARGE_REQUEST {
+            return None;
+        }
+        let args = self.requests.get(index)?.args(input.get(planned.start..planned.end)?);
+        args.get(route::of(routes, planned.id).single_key as usize)
     }
 }
 
@@ -172,6 +196,9 @@ fn gather(
     mut at: usize,
     limits: &Limits,
 ) -> (usize, usize, End) {
+    batch.has_large = false;
+    worker.renew_rights(session);
+    let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
         let start = at;
@@ -191,11 +218,12 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, args) {
+        match plan(worker, rules.as_deref(), args) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
+                batch.has_large |= at - start > LARGE_REQUEST;
             }
             None => return (index, start, End::Other { index, start }),
         }
@@ -205,10 +233,13 @@ fn gather(
 
 /// Whether a command may run in a group, and its hashed key.
 #[inline]
-fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
+fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
+        return None;
+    }
+    if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
         return None;
     }
     let key = args.get(route.single_key as usize)?;
@@ -233,6 +264,10 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
             worker.serve_held();
             break;
         }
+    }
+    let is_due = worker.sampler.is_due(ran);
+    if is_due | batch.has_large {
+        worker.note_group(batch, session, input, ran, is_due);
     }
     worker.locks.unlock_all();
     worker.stats.processed.add(ran as u64);

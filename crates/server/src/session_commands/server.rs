@@ -1,7 +1,8 @@
 //! COMMAND, MONITOR, DBSIZE, TIME, ROLE, SHUTDOWN and others of the server as a whole, and short answers for parts that
 //! are not there yet.
 
-use super::{acl, client, debug, info};
+use super::{client, debug, info};
+use crate::acl::commands as acl;
 use crate::durability::{save, shutdown};
 use crate::exec::Step;
 use crate::session::{Session, State};
@@ -32,7 +33,7 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Info | C::Debug | C::Dbsize | C::Time | C::Lastsave | C::Lolwut | C::Monitor | C::Role | C::Shutdown => true,
         C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
         C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
-        C::Readonly | C::Readwrite | C::Asking => true,
+        C::Readonly | C::Readwrite | C::Asking | C::Hotkeys | C::Bigkeys => true,
         _ => acl::is_served(id) || table::spec(id).name.starts_with("cluster|"),
     }
 }
@@ -56,6 +57,7 @@ pub(crate) fn run(
         C::CommandGetkeysandflags => table::command::get_keys_and_flags(&args, &mut worker.reply),
         C::Info => return Ok(info::run(worker, args)),
         C::Debug => return debug::run(worker, id, session, args),
+        C::Hotkeys | C::Bigkeys => super::key_stats::run(worker, spec.id, args)?,
         C::Dbsize => return db_size(worker, session),
         C::Time => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -86,7 +88,7 @@ pub(crate) fn run(
         C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => {
             return Err(debug::not_allowed("MODULE", "enable-module-command"));
         }
-        _ if spec.name.starts_with("acl|") => acl::run(worker, spec.id, args)?,
+        _ if spec.name.starts_with("acl|") => return acl::run(worker, session, spec.id, args),
         _ => return Err(NO_CLUSTER),
     }
     Ok(Step::Done)
