@@ -4,6 +4,8 @@ use crate::gate::Gate;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
+use crate::snapshot::Snapshots;
+use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -16,8 +18,12 @@ pub const COUNTED_DBS: usize = 16;
 /// [`crate::LockSet`]s.
 pub struct Keyspace {
     pub(crate) slots: Box<[SlotCell]>,
+    /// See [`crate::snapshot`].
+    pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
+    /// What clients remember of keys.
+    pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
     /// Where connections wait for slots.
@@ -64,8 +70,10 @@ impl Keyspace {
     pub fn new(space: SlotSpace, databases: u32) -> Arc<Keyspace> {
         Arc::new(Keyspace {
             slots: (0..space.count()).map(|_| SlotCell::default()).collect(),
+            snapshots: Snapshots::default(),
             space,
             databases,
+            tracking: TrackingCounts::default(),
             gate: Gate::default(),
             parking: Parking::default(),
             reclaimer: Reclaimer::default(),

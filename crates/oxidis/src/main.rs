@@ -7,6 +7,8 @@
 mod about;
 
 use keyspace::memory::Counting;
+use persistence::disk::RealDisk;
+use persistence::rdb;
 #[cfg(not(feature = "jemalloc"))]
 use std::alloc::System;
 use std::ffi::OsString;
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
+        "check-rdb" => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
         _ => about::run(&tool, &rest),
     };
     ExitCode::from(u8::try_from(code).unwrap_or(1))

@@ -8,6 +8,7 @@ use crate::pubsub::{Delivery, Kind, Subscriber};
 use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::stats::WorkerStats;
+use crate::tracking::{Invalidate, Redirected, WorkerTracking};
 use crate::{exec, ticks};
 use commands::{CmdError, CommandId, Settings};
 use keyspace::eviction::AccessClock;
@@ -43,6 +44,10 @@ pub enum Message {
     Deliver(Delivery),
     /// Bytes for one client (MONITOR).
     Write(ConnId, Arc<[u8]>),
+    /// Keys have changed that clients of this worker remember.
+    Invalidate(Invalidate),
+    /// The same for a client that gets another one's messages.
+    Redirected(Redirected),
     /// Something to do on this worker.
     Call(Call),
     /// End.
@@ -121,6 +126,8 @@ pub struct Worker {
     pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
     pub(crate) timers: Timers<ConnId>,
     pub(crate) monitors: Vec<ConnId>,
+    pub(crate) tracking: WorkerTracking,
+    pub(crate) sampler: crate::key_stats::Sampler,
     pub(crate) cron: crate::cron::Cron,
     pub(crate) ticks_rate: ticks::Rate,
     pub(crate) last_tick: u64,
@@ -155,6 +162,8 @@ impl Worker {
             ready: VecDeque::new(),
             timers: Timers::new(),
             monitors: Vec::new(),
+            tracking: WorkerTracking::default(),
+            sampler: crate::key_stats::Sampler::default(),
             cron: crate::cron::Cron::new(index),
             ticks_rate: ticks::Rate::get(),
             last_tick: 0,
@@ -305,6 +314,7 @@ impl Worker {
             self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
         }
         self.drop_client_lines(id);
+        self.stop_tracking(id, session);
         if session.extra.is_some() {
             self.unwatch_all(session);
             self.abandon_block(session);
@@ -353,7 +363,7 @@ impl Service for Worker {
         }
         self.stats.clients.add(1);
         let id = ClientId(self.shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
-        let authenticated = self.config.requirepass.is_empty();
+        let authenticated = !self.shared.acl.default_needs_password();
         Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 
@@ -369,6 +379,7 @@ impl Service for Worker {
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
         let flow = exec::run_input(self, id, session, input);
+        self.broadcast_changes();
         *out = self.reply.swap_buffer(empty);
         self.flush_counts();
         flow
@@ -397,9 +408,12 @@ impl Service for Worker {
             Message::Write(conn, bytes) => {
                 conns.write(conn, &bytes);
             }
+            Message::Invalidate(message) => self.take_invalidation(conns, &message),
+            Message::Redirected(message) => self.take_redirected(conns, &message),
             Message::Call(call) => call(self, conns),
             Message::Stop => cx.stop(),
         }
+        self.broadcast_changes();
         self.flush_counts();
     }
 
@@ -419,6 +433,7 @@ impl Service for Worker {
             self.serve_ready();
             retry |= !self.ready.is_empty();
         }
+        self.broadcast_changes();
         self.flush_counts();
         self.note_turn(cx);
         let next_cron = match self.chores.front() {

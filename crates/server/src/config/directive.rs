@@ -46,12 +46,8 @@ pub enum Work {
     Cluster,
     /// Encrypted connections.
     Tls,
-    /// Users and their rights.
-    Acl,
     /// Lua scripts and functions.
     Scripting,
-    /// Invalidation messages for client-side caches.
-    ClientTracking,
 }
 
 impl Work {
@@ -63,9 +59,7 @@ impl Work {
             Work::Replication => "replication",
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
-            Work::Acl => "ACL",
             Work::Scripting => "scripting",
-            Work::ClientTracking => "client tracking",
         }
     }
 }

@@ -9,10 +9,10 @@ use std::io::{Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::directive::{Applies, find};
+use super::directive::find;
 use super::split::{push_quoted, split_arguments, trim};
 use super::store::{change_directory, normalize, warnings_about};
-use super::table::{Config, DIRECTIVES, RETIRED, STATEMENTS};
+use super::table::{Config, DIRECTIVES, RETIRED};
 use super::{Kind, expand};
 use crate::process::log::Level;
 use crate::process::{REDIS_VERSION, banner, error_text};
@@ -334,6 +334,11 @@ impl<'a> Loader<'a> {
             }
             (b"rename-command", [old, new]) => self.rename_command(old, new),
             (b"user", [_, ..]) => {
+                crate::acl::file::check_declaration(arguments, &self.users).map_err(|(index, error)| {
+                    // Redis: the index counts the words of the line, this one included.
+                    let shown = if index == 0 { name } else { arguments.get(index - 1).map_or(name, Vec::as_slice) };
+                    LineError::Text(format!("Error in user declaration '{}': {error}", String::from_utf8_lossy(shown)))
+                })?;
                 self.users.push(arguments.to_vec());
                 Ok(())
             }
@@ -412,14 +417,6 @@ impl<'a> Loader<'a> {
         warnings.extend(retired.map(|name| {
             format!("WARNING: the directive '{name}' is accepted but has no effect: Redis 7.2 retired it.")
         }));
-        if !self.users.is_empty()
-            && let Some((name, Applies::Later(work), _)) = STATEMENTS.iter().find(|(name, ..)| *name == "user")
-        {
-            warnings.push(format!(
-                "WARNING: the directive '{name}' is accepted but has no effect yet: it follows with the {} work.",
-                work.name()
-            ));
-        }
         self.notices.extend(warnings.into_iter().map(|line| (Level::Warning, line)));
         Ok(Invocation::Run(Box::new(Startup {
             config: self.config,
