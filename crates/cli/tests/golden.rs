@@ -321,3 +321,19 @@ fn variables_of_valkey() {
     assert_eq!(ask(&[("VALKEYCLI_AUTH", "secret")]), "PONG\n");
     assert_eq!(ask(&[("VALKEYCLI_AUTH", "wrong"), ("REDISCLI_AUTH", "secret")]), "PONG\n");
 }
+
+/// Help on commands, without colours in a pipe.
+#[test]
+fn help_on_commands() {
+    let ask = |words: &[&str]| {
+        let ran = run(our_cli(), "/nothing", &[&["help"], words].concat(), "", &[]);
+        assert_eq!(ran.status.code(), Some(0));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let get = ask(&["get"]);
+    assert!(get.starts_with("\n  GET key\n  summary: ") && get.contains("\n  group: string\n"), "{get:?}");
+    assert!(ask(&["config", "set"]).contains("CONFIG SET parameter value [parameter value ...]\n"));
+    assert!(ask(&["@list"]).contains("\n  BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout\n"));
+    assert_eq!(ask(&["gett"]), "There is no help on 'gett'. Did you mean 'GET'?\n\n");
+    assert_eq!(ask(&["@lists"]), "There is no help on '@lists'. Did you mean '@list'?\n\n");
+}
