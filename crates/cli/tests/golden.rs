@@ -241,7 +241,10 @@ fn types_that_redis_cli_does_not_know() {
         show(&["--json-strict", "lpush", "string", "x"]),
         "{\"error\":\"WRONGTYPE Operation against a key holding the wrong kind of value\"}\n"
     );
-    assert_eq!(show(&["--readonly", "set", "a", "b"]), "");
+    for command in [&["set", "a", "b"][..], &["eval", "return 1", "0"], &["json.set", "a", ".", "1"]] {
+        assert_eq!(show(&[&["--readonly"], command].concat()), "", "{command:?}");
+    }
+    assert_eq!(show(&["--readonly", "llen", "list"]), "12\n");
     assert_eq!(show(&["--rdb", "file"]), "");
 }
 

@@ -84,6 +84,8 @@ fn history_keeps_commands_but_no_secrets() {
     terminal.expect("(error)");
     terminal.press("acl setuser u >secret\r");
     terminal.expect("OK");
+    terminal.press("auth \"secret\"secret\r");
+    terminal.expect("Invalid argument(s)");
     terminal.press("get a\r");
     terminal.expect("\"1\"");
     // Up twice, past the command before.

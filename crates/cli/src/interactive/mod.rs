@@ -136,7 +136,10 @@ impl Shell {
         signals::take();
         let (command, program) = piped::split(line);
         let Some((repeat, words)) = self.words(command.as_bytes())? else {
-            if !line.trim().is_empty() {
+            let rough: Vec<Vec<u8>> =
+                command.split_whitespace().map(|word| word.trim_matches(['"', '\'']).as_bytes().to_vec()).collect();
+            // A password may stand in a line with wrong quotes as well.
+            if !rough.is_empty() && !history::is_sensitive(&rough) {
                 prompt.remember(line);
             }
             return Ok(Next::Line);
