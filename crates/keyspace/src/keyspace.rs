@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
+use crate::snapshot::Snapshots;
 use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -17,6 +18,8 @@ pub const COUNTED_DBS: usize = 16;
 /// [`crate::LockSet`]s.
 pub struct Keyspace {
     pub(crate) slots: Box<[SlotCell]>,
+    /// See [`crate::snapshot`].
+    pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
     /// What clients remember of keys.
@@ -67,6 +70,7 @@ impl Keyspace {
     pub fn new(space: SlotSpace, databases: u32) -> Arc<Keyspace> {
         Arc::new(Keyspace {
             slots: (0..space.count()).map(|_| SlotCell::default()).collect(),
+            snapshots: Snapshots::default(),
             space,
             databases,
             tracking: TrackingCounts::default(),

@@ -12,8 +12,10 @@ pub mod acl;
 pub mod boot;
 pub mod client_list;
 pub mod clients;
+pub mod command_line;
 pub mod config;
 pub mod cron;
+pub mod durability;
 pub mod exec;
 pub mod key_stats;
 pub mod latency;
@@ -33,3 +35,4 @@ pub mod tracking;
 pub mod worker;
 
 pub use boot::run;
+pub use command_line::tool;

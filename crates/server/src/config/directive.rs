@@ -8,6 +8,8 @@ use super::table::{Config, DIRECTIVES};
 pub struct Directive {
     /// Its name.
     pub name: &'static str,
+    /// It as an option of the command line, with its value.
+    pub option: &'static str,
     /// A second, older name.
     pub alias: Option<&'static str>,
     /// How its value is parsed and printed.

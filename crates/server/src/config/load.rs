@@ -34,6 +34,8 @@ pub enum Invocation {
         /// The exit code.
         code: i32,
     },
+    /// Tell what the server takes, `--help`.
+    Help,
     /// Check the machine, `--check-system`.
     CheckSystem,
     /// Test some memory, `--test-memory`.
@@ -126,7 +128,7 @@ fn special_invocation(arguments: &[Vec<u8>]) -> Option<Invocation> {
     let print = |text, to_stdout, code| Some(Invocation::Print { text, to_stdout, code });
     match arguments.first()?.as_slice() {
         b"-v" | b"--version" => print(banner::version_line(), true, 0),
-        b"-h" | b"--help" => print(banner::usage(), false, 1),
+        b"-h" | b"--help" => Some(Invocation::Help),
         b"--check-system" => Some(Invocation::CheckSystem),
         b"--test-memory" => {
             let amount = match arguments {
@@ -346,7 +348,12 @@ impl<'a> Loader<'a> {
             }
             (name, []) if name.contains(&b'.') => Err("Module config specified without value".into()),
             (b"sentinel", [_, ..]) => Err("sentinel directive while not in sentinel mode".into()),
-            _ => Err("Bad directive or wrong number of arguments".into()),
+            (name, _) => {
+                let known = super::directive::all_names().map(|named| named.name);
+                let meant = options::nearest(&String::from_utf8_lossy(name), known);
+                let hint = meant.map(|meant| format!("\nDid you mean '{meant}'?")).unwrap_or_default();
+                Err(LineError::Text(format!("Bad directive or wrong number of arguments{hint}")))
+            }
         }
     }
 

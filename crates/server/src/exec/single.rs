@@ -129,6 +129,7 @@ fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_
     if needs_memory(session, spec) && !worker.has_memory() {
         return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
+    worker.check_files(session, spec)?;
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
         let name = spec.name;
         return Err(reject(
@@ -151,7 +152,20 @@ fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_
     if let Some(step) = worker.paused(session, spec) {
         return Ok(Prepared::Wait(step));
     }
+    let holds_writes = worker.shared.keyspace.snapshots.is_full()
+        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed);
+    if holds_writes && writes(session, spec) {
+        // A snapshot runs and its sink is slow: what this command would have to hand over finds no room. Or the last
+        // snapshot before the end is being written.
+        return Ok(Prepared::Wait(Step::Retry));
+    }
     Ok(Prepared::Run(spec))
+}
+
+/// Whether a command may change the data.
+fn writes(session: &Session, spec: &CommandSpec) -> bool {
+    spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
+        || (spec.id == CommandId::Exec && transaction::writes(session))
 }
 
 /// Whether a command is refused when memory is out. Queued commands are, whatever they do, since the queue takes memory;
@@ -316,6 +330,10 @@ fn run_on_keys(
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
+    if worker.locks.keyspace().snapshots.is_active() && worker.leaves_to_snapshot(id, session, spec, args) {
+        worker.locks.unlock_all();
+        return Ok(Step::Again);
+    }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
     let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
@@ -374,6 +392,29 @@ fn offload(
 }
 
 impl Worker {
+    /// While a snapshot runs: whether a command would have to hand over a value too large for a worker. Then it is left
+    /// to the snapshot's threads, and the connection is woken when they have it. The slots of the keys are held.
+    pub(crate) fn leaves_to_snapshot(
+        &mut self,
+        id: ConnId,
+        session: &Session,
+        spec: &CommandSpec,
+        args: Args<'_>,
+    ) -> bool {
+        let reads_at_ms = (!writes(session, spec)).then_some(self.now_ms);
+        let Ok(keys) = table::keys::touched_keys(spec, &args) else { return false };
+        for bytes in keys.into_iter().filter_map(|key| args.get(key.position as usize)) {
+            let Hashed { slot, hash, .. } = Hashed::new(&self.locks, bytes);
+            if self.locks.holds(slot)
+                && self.locks.is_too_large_to_hand_over(slot, session.db, hash, bytes, reads_at_ms)
+            {
+                let wake = keyspace::lock::Wake::Worker { worker: self.index, token: id.as_u64() };
+                return self.locks.keyspace().snapshots.ask_for(slot, session.db, bytes, wake);
+            }
+        }
+        false
+    }
+
     /// What commands of this session run with on another thread.
     pub(crate) fn footing(&self, id: ConnId, session: &Session, slots: &[Slot]) -> Footing {
         Footing {
@@ -503,6 +544,39 @@ impl Worker {
         self.config.maxmemory > 0
             || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms
             || self.shared.has_renames()
+            || self.shared.durability.restricts.load(Ordering::Relaxed)
+            || self.shared.keyspace.snapshots.is_full()
+    }
+
+    /// Refuses what the state of the files does not allow.
+    fn check_files(&mut self, session: &Session, spec: &'static CommandSpec) -> Result<(), CmdError> {
+        let durability = &self.shared.durability;
+        if !durability.restricts.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let is_kept_out = |spec: &CommandSpec| !spec.flags.contains(Flags::LOADING);
+        if durability.loading.is_on()
+            && (is_kept_out(spec) || (spec.id == CommandId::Exec && transaction::queues(session, is_kept_out)))
+        {
+            return Err(reject(self, spec, crate::durability::load::LOADING));
+        }
+        let writes = spec.flags.contains(Flags::WRITE)
+            || (spec.id == CommandId::Exec && transaction::queues(session, |spec| spec.flags.contains(Flags::WRITE)));
+        // Redis: PING is refused too, so that who watches the server sees that it is not well.
+        if (writes || spec.id == CommandId::Ping)
+            && let Some(error) = self.write_refusal()
+        {
+            return Err(reject(self, spec, error));
+        }
+        Ok(())
+    }
+
+    /// The answer to a write while data cannot be brought to disk, if writes are refused then; for scripts, too.
+    pub(crate) fn write_refusal(&self) -> Option<CmdError> {
+        let is_refused = self.shared.durability.has_failed.load(Ordering::Relaxed)
+            && self.config.stop_writes_on_bgsave_error
+            && !self.config.save.is_empty();
+        is_refused.then_some(crate::durability::SNAPSHOT_FAILED)
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.
@@ -513,9 +587,7 @@ impl Worker {
         }
         let writes_only = self.shared.pause_writes_only.load(Ordering::Relaxed);
         let is_pausable = !matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause)
-            && (!writes_only
-                || spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
-                || (spec.id == CommandId::Exec && transaction::writes(session)));
+            && (!writes_only || writes(session, spec));
         is_pausable.then_some(Step::Retry)
     }
 }
