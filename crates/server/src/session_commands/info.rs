@@ -13,7 +13,7 @@ use crate::key_stats::TYPES;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
 use crate::shared::Shared;
-use crate::stats::CommandStats;
+use crate::stats::{CommandStats, LatencyHistogram};
 use crate::ticks;
 use crate::worker::Worker;
 use commands::table;
@@ -487,7 +487,7 @@ fn latency_stats(report: &mut Report<'_>) {
             .latency_tracking_info_percentiles
             .iter()
             .map(|percentile| {
-                let end_ns = latency::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
+                let end_ns = LatencyHistogram::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
                 #[allow(clippy::cast_precision_loss)]
                 let end_us = end_ns as f64 / 1000.0;
                 format!("p{}={end_us:.3}", percentile_label(*percentile))
