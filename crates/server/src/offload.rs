@@ -12,6 +12,7 @@ use crate::worker::{Finished, Message, Part};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
+use keyspace::journal::effects::Verbatim;
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
 use parking_lot::Mutex;
@@ -165,7 +166,10 @@ impl Runner<'_> {
         let started = ticks::now();
         let before = self.reply.len();
         let handler = route::of(route::routes(), id).handler;
+        let dirty = self.events.dirty;
         let result = handler.map_or(Ok(()), |handler| self.with_ctx(|ctx| handler(ctx, args)));
+        let changed = self.events.dirty != dirty;
+        self.locks.effects.command_ran(self.footing.db, Verbatim::Args(args), changed);
         let failed = result.err();
         if let Some(error) = &failed {
             self.reply.truncate(before);
@@ -192,15 +196,18 @@ impl Runner<'_> {
             return;
         }
         self.reply.array(queue.len());
+        self.locks.effects.begin();
         for (id, args) in queue {
             self.run(*id, args.as_args());
         }
+        self.locks.effects.end();
     }
 }
 
 fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
     let keyspace = shared.keyspace.clone();
     let long_run = begin(&keyspace.gate);
+    locks.ask_recording();
     let mut reply = Reply::with_buffer(Vec::new(), job.proto);
     let started = ticks::now();
     let (reply, events, parts) = match job.work {

@@ -11,6 +11,7 @@ use crate::stats::WorkerStats;
 use crate::{exec, ticks};
 use commands::{CmdError, CommandId, Settings};
 use keyspace::eviction::AccessClock;
+use keyspace::journal::Deletion;
 use keyspace::{DbIndex, Events, LockSet};
 use net::{CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then, Timers};
 use resp::{Proto, Reply};
@@ -177,6 +178,10 @@ impl Worker {
         self.config = self.shared.config.snapshot();
         self.settings = crate::settings::of(&self.config, &self.shared);
         self.events.wanted = crate::settings::wanted_notifications(&self.config);
+        let journal = &self.shared.keyspace.journal;
+        journal.set_lazy(Deletion::Expired, self.config.lazyfree_lazy_expire);
+        journal.set_lazy(Deletion::Evicted, self.config.lazyfree_lazy_eviction);
+        journal.set_lazy(Deletion::Implied, self.config.lazyfree_lazy_server_del);
         self.slow_ticks = match u64::try_from(self.config.slowlog_log_slower_than) {
             Ok(microseconds) => microseconds.saturating_mul(ticks::per_microsecond()),
             Err(_) => u64::MAX,

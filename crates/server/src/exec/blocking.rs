@@ -11,6 +11,7 @@ use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
 use commands::table::CommandId;
 use commands::{Block, Ctx};
+use keyspace::journal::effects::Verbatim;
 use keyspace::lock::Wake;
 use keyspace::waiters::Waiter;
 use keyspace::{DbIndex, DbView, ValueRef};
@@ -140,12 +141,14 @@ impl Worker {
         let Some(handler) = route.handler else { return false };
         let started = ticks::now();
         let mut reply = Reply::with_buffer(Vec::new(), if waiter.resp3 { Proto::Resp3 } else { Proto::Resp2 });
+        let dirty = self.events.dirty;
         let (result, block) = {
             let db = DbView::new(&mut self.locks, &mut self.events, waiter.db, self.now_ms, self.clock);
             let mut ctx = Ctx { db, out: &mut reply, settings: &self.settings, may_block: true, block: None };
             let result = handler(&mut ctx, args);
             (result, ctx.block.take())
         };
+        self.record(waiter.db, Verbatim::Args(args), dirty);
         match result {
             Ok(()) if block.is_some() => return false,
             Ok(()) => {}

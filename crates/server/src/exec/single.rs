@@ -4,7 +4,7 @@
 //! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in `session_commands`.
 
-use super::{Step, route, transaction};
+use super::{Step, route, transaction, whole};
 use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
@@ -15,6 +15,7 @@ use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
 use commands::{Block, CmdError, CommandId, Ctx};
 use keyspace::db::Hashed;
+use keyspace::journal::effects::Verbatim;
 use keyspace::{DbView, Slot};
 use net::{ConnId, Conns};
 use resp::Args;
@@ -211,7 +212,14 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     let result = if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
     } else {
-        session_commands::run(worker, id, session, spec, args)
+        let (db, dirty) = (session.db, worker.events.dirty);
+        let result = session_commands::run(worker, id, session, spec, args);
+        // Those over the whole keyspace and EXEC have been recorded behind the gate or under their locks.
+        if !whole::handles(spec.id) && spec.id != CommandId::Exec {
+            worker.record(db, Verbatim::Args(args), dirty);
+            worker.locks.flush_effects();
+        }
+        result
     };
     let step = result.unwrap_or_else(|error| {
         worker.answer_error(before, spec.id, &error);
@@ -321,7 +329,9 @@ fn run_on_keys(
             return Ok(Step::Retry);
         }
     }
+    let dirty = worker.events.dirty;
     let (result, block) = worker.call_on(session, spec.id, args, &keys);
+    worker.record(session.db, Verbatim::Args(args), dirty);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();
