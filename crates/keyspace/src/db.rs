@@ -182,9 +182,13 @@ impl<'a> DbView<'a> {
         }
     }
 
+    /// The place of an entry that is about to change: a snapshot gets what it held first.
     #[inline]
     fn place_at(&mut self, slot: Slot, at: At) -> Option<Place<'_, Entry>> {
         let db_index = self.db;
+        if self.locks.keyspace().snapshots.is_active() {
+            self.locks.hand_over(slot, db_index, at);
+        }
         Some(self.locks.slot_mut(slot).db_mut(db_index)?.table.place_at(at))
     }
 
@@ -219,6 +223,10 @@ impl<'a> DbView<'a> {
     /// Takes the entry out of its table and keeps the counts.
     fn unlink(&mut self, slot: Slot, hash: u64, key: &[u8]) -> Option<Entry> {
         let db_index = self.db;
+        if self.locks.keyspace().snapshots.is_active() {
+            let (at, _) = self.db_ref(slot)?.table.position(hash, key)?;
+            self.locks.hand_over(slot, db_index, at);
+        }
         let db = self.locks.slot_mut(slot).db_mut(db_index)?;
         let entry = db.table.remove(hash, key)?;
         if entry.has_expiry() {
@@ -248,8 +256,9 @@ impl<'a> DbView<'a> {
         }
     }
 
-    fn link(&mut self, slot: Slot, hash: u64, entry: Entry) {
+    fn link(&mut self, slot: Slot, hash: u64, mut entry: Entry) {
         entry.set_access(self.clock.fresh());
+        entry.set_parity(self.locks.keyspace().snapshots.parity());
         let db_index = self.db;
         let expiry = entry.expire_at_ms();
         let db = self.locks.slot_mut(slot).db_or_new(db_index);
@@ -325,7 +334,7 @@ impl<'a> DbView<'a> {
 
     /// Whether the key is there. Removes it when its time is over; no statistics.
     pub fn exists(&mut self, key: &[u8]) -> bool {
-        self.live(key).is_some()
+        self.position(key).is_some()
     }
 
     /// The string at a key, for a reading command.
@@ -616,8 +625,10 @@ impl<'a> DbView<'a> {
             SetTtl::Clear => None,
             SetTtl::Keep => old_expiry,
         };
-        let entry = Entry::new_str(key, value, expiry);
+        let mut entry = Entry::new_str(key, value, expiry);
         entry.set_access(access);
+        // The old one has been handed over if it had to be, so it is of the present generation.
+        entry.set_parity(place.get().parity());
         let old = place.replace(entry);
         self.count_expiry(key, old_expiry.is_some(), expiry);
         if old.kind() == Kind::Stream {
@@ -633,7 +644,7 @@ impl<'a> DbView<'a> {
             SetTtl::At(at_ms) => Some(at_ms),
             SetTtl::Clear | SetTtl::Keep => None,
         };
-        let old = if self.live(key).is_some() { self.unlink(slot, hash, key) } else { None };
+        let old = if self.position(key).is_some() { self.unlink(slot, hash, key) } else { None };
         let existed = old.is_some();
         if let Some(old) = old {
             if ttl == SetTtl::Keep {
@@ -647,7 +658,7 @@ impl<'a> DbView<'a> {
     /// Removes a key. True: it was there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let (slot, hash) = self.locate(key);
-        if self.live(key).is_none() {
+        if self.position(key).is_none() {
             return false;
         }
         match self.unlink(slot, hash, key) {
@@ -662,7 +673,7 @@ impl<'a> DbView<'a> {
     /// Takes a key's value and expiry out.
     pub fn take(&mut self, key: &[u8]) -> Option<(Value, Option<i64>)> {
         let (slot, hash) = self.locate(key);
-        self.live(key)?;
+        self.position(key)?;
         let entry = self.unlink(slot, hash, key)?;
         let expiry = entry.expire_at_ms();
         Some((entry.into_value(), expiry))
@@ -670,7 +681,8 @@ impl<'a> DbView<'a> {
 
     /// When the key ends: `None` no such key, `Some(None)` never.
     pub fn expiry(&mut self, key: &[u8]) -> Option<Option<i64>> {
-        self.live(key).map(|entry| entry.expire_at_ms())
+        let (slot, at) = self.position(key)?;
+        Some(self.db_ref(slot)?.table.at(at).expire_at_ms())
     }
 
     /// Sets or clears a key's expiry. False: no such key.

@@ -5,6 +5,7 @@ use crate::journal::Journal;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
+use crate::snapshot::Snapshots;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub const COUNTED_DBS: usize = 16;
 /// [`crate::LockSet`]s.
 pub struct Keyspace {
     pub(crate) slots: Box<[SlotCell]>,
+    /// See [`crate::snapshot`].
+    pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
     /// See [`Gate`].
@@ -67,6 +70,7 @@ impl Keyspace {
     pub fn new(space: SlotSpace, databases: u32) -> Arc<Keyspace> {
         Arc::new(Keyspace {
             slots: (0..space.count()).map(|_| SlotCell::default()).collect(),
+            snapshots: Snapshots::default(),
             space,
             databases,
             gate: Gate::default(),

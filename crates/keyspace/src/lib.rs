@@ -32,6 +32,7 @@ pub mod reclaim;
 pub mod set;
 pub mod size;
 pub mod slot;
+pub mod snapshot;
 pub mod stream;
 pub mod string;
 mod sync;

@@ -10,9 +10,13 @@ use crate::journal::effects::Effects;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
 use crate::slot::{Db, DbIndex, Slot, SlotData};
+use crate::snapshot::Hand;
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// How long a thread waits before it tries to close the gate again.
+const GATE_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
 /// The locks one thread holds. Make one for each thread that touches keys and keep it.
 pub struct LockSet {
@@ -24,6 +28,8 @@ pub struct LockSet {
     /// The gate is closed by this thread: every slot may be touched.
     alone: bool,
     inside: bool,
+    /// What this thread hands over to the snapshot that runs.
+    pub(crate) hand: Option<Hand>,
     pub(crate) counters: Arc<CachePadded<Counters>>,
     /// What the commands of this thread did, for the journal.
     pub effects: Effects,
@@ -41,6 +47,7 @@ impl LockSet {
             bits: Box::new([0; 256]),
             alone: false,
             inside: false,
+            hand: None,
             counters,
             effects: Effects::default(),
         }
@@ -219,6 +226,24 @@ impl LockSet {
         closed.then_some(Alone(()))
     }
 
+    /// Runs `work` with the whole keyspace to itself, sleeping until that is possible. Not for workers; the thread must be
+    /// outside a batch.
+    pub fn alone<R>(&mut self, work: impl FnOnce(&mut LockSet) -> R) -> R {
+        self.enter();
+        let token = loop {
+            if let Some(token) = self.begin_alone() {
+                break token;
+            }
+            self.leave();
+            std::thread::sleep(GATE_PAUSE);
+            self.enter();
+        };
+        let result = work(self);
+        self.end_alone(token);
+        self.leave();
+        result
+    }
+
     /// Opens the gate and goes back into a batch.
     pub fn end_alone(&mut self, token: Alone) {
         let Alone(()) = token;
@@ -285,14 +310,20 @@ impl LockSet {
             .map(|(index, _)| index)
             .collect();
         let mut gone = 0;
+        let mut detached = Vec::new();
         for index in indices {
             data.touch_watchers_in(index, now_ms);
             if let Some(db) = data.take_db(index) {
                 gone += db.len() as u64;
                 counters.add_keys(index, -i64::try_from(db.len()).unwrap_or(0));
                 counters.add_expiring(index, -i64::from(db.expiring));
-                garbage.push(db);
+                detached.push((index, db));
             }
+        }
+        // A snapshot that runs still wants what these hold, and frees them afterwards.
+        match self.keyspace.snapshots.running() {
+            Some(snapshot) => snapshot.detach(slot, detached),
+            None => garbage.extend(detached.into_iter().map(|(_, db)| db)),
         }
         gone
     }
