@@ -1,0 +1,1 @@
+//! A snapshot as commands, for `aof-use-rdb-preamble no`.
