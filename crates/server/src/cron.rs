@@ -123,6 +123,7 @@ impl Worker {
         if self.index == 0 && now >= self.cron.next_tenth {
             self.cron.next_tenth = now + Duration::from_millis(100);
             self.measure_rates(now);
+            self.save_if_due();
         }
         let mut next = self.cron.next_expiry.min(self.cron.next_sweep);
         if self.index == 0 {

@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use crate::config::{Config, ConfigStore, SlotSpace};
+use crate::durability::Durability;
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
@@ -61,7 +62,9 @@ pub struct Shared {
     pub pause_until_ms: AtomicI64,
     /// CLIENT PAUSE applies to writes only.
     pub pause_writes_only: AtomicBool,
-    /// Changes since the last save.
+    /// Snapshots, files.
+    pub durability: Durability,
+    /// Changes up to the last save.
     pub dirty_at_save: AtomicU64,
     /// Unix seconds of the last save (the start, until there is one).
     pub last_save_s: AtomicI64,
@@ -201,6 +204,7 @@ impl Shared {
             startup_memory: AtomicUsize::new(0),
             pause_until_ms: AtomicI64::new(0),
             pause_writes_only: AtomicBool::new(false),
+            durability: Durability::default(),
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),

@@ -113,6 +113,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
     }
+    worker.check_files(session, spec)?;
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
         let name = spec.name;
         return Err(reject(
@@ -141,7 +142,17 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
     if let Some(step) = worker.paused(session, spec) {
         return Ok(Prepared::Wait(step));
     }
+    if worker.shared.keyspace.snapshots.is_full() && writes(session, spec) {
+        // A snapshot runs and its sink is slow: what this command would have to hand over finds no room.
+        return Ok(Prepared::Wait(Step::Retry));
+    }
     Ok(Prepared::Run(spec))
+}
+
+/// Whether a command may change the data.
+fn writes(session: &Session, spec: &CommandSpec) -> bool {
+    spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
+        || (spec.id == CommandId::Exec && transaction::writes(session))
 }
 
 /// Whether a command is refused when memory is out. Queued commands are, whatever they do, since the queue takes memory;
@@ -488,6 +499,33 @@ impl Worker {
         self.config.maxmemory > 0
             || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms
             || self.shared.has_renames()
+            || self.shared.durability.restricts.load(Ordering::Relaxed)
+            || self.shared.keyspace.snapshots.is_full()
+    }
+
+    /// Refuses what the state of the files does not allow.
+    fn check_files(&mut self, session: &Session, spec: &'static CommandSpec) -> Result<(), CmdError> {
+        let durability = &self.shared.durability;
+        if !durability.restricts.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let writes = spec.flags.contains(Flags::WRITE)
+            || (spec.id == CommandId::Exec && transaction::queues(session, |spec| spec.flags.contains(Flags::WRITE)));
+        // Redis: PING is refused too, so that who watches the server sees that it is not well.
+        if (writes || spec.id == CommandId::Ping)
+            && let Some(error) = self.write_refusal()
+        {
+            return Err(reject(self, spec, error));
+        }
+        Ok(())
+    }
+
+    /// The answer to a write while data cannot be brought to disk, if writes are refused then; for scripts, too.
+    pub(crate) fn write_refusal(&self) -> Option<CmdError> {
+        let is_refused = self.shared.durability.has_failed.load(Ordering::Relaxed)
+            && self.config.stop_writes_on_bgsave_error
+            && !self.config.save.is_empty();
+        is_refused.then_some(crate::durability::SNAPSHOT_FAILED)
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.
@@ -498,9 +536,7 @@ impl Worker {
         }
         let writes_only = self.shared.pause_writes_only.load(Ordering::Relaxed);
         let is_pausable = !matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause)
-            && (!writes_only
-                || spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
-                || (spec.id == CommandId::Exec && transaction::writes(session)));
+            && (!writes_only || writes(session, spec));
         is_pausable.then_some(Step::Retry)
     }
 }

@@ -332,6 +332,9 @@ fn empty(worker: &mut Worker, only: Option<DbIndex>) {
         gone += worker.locks.empty_slot(slot, only, worker.now_ms, &mut garbage);
     }
     worker.events.dirty += gone.max(1);
+    if only.is_none() {
+        worker.after_flush();
+    }
     worker.shared.keyspace.reclaimer.free(garbage);
 }
 
@@ -363,4 +366,5 @@ fn swap_all(worker: &mut Worker, first: DbIndex, second: DbIndex) {
     for slot in worker.shared.keyspace.slots() {
         worker.locks.swap_slot_dbs(slot, first, second, worker.now_ms, &mut worker.events);
     }
+    worker.shared.keyspace.snapshots.note_swap(first, second);
 }

@@ -7,6 +7,7 @@ use super::latency;
 use crate::exec::Step;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
+use crate::durability::claim::Purpose;
 use crate::shared::Shared;
 use crate::stats::CommandStats;
 use crate::ticks;
@@ -259,28 +260,38 @@ fn memory(report: &mut Report<'_>) {
 
 fn persistence(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
-    let changes = shared.sum(|stats| stats.dirty.get()).saturating_sub(shared.dirty_at_save.load(Ordering::Relaxed));
+    let durability = &shared.durability;
+    let running = durability.claims.running();
+    let saving = running.as_ref().filter(|running| running.purpose == Purpose::File);
+    let (handed_over, done, total) = running.as_ref().map_or((0, 0, 0), |running| {
+        let snapshot = &running.snapshot;
+        (snapshot.handed_over_bytes(), snapshot.keys_done(), snapshot.keys_total)
+    });
     report.fields(&[
         ("loading", 0),
         ("async_loading", 0),
-        ("current_cow_peak", 0),
-        ("current_cow_size", 0),
+        ("current_cow_peak", handed_over),
+        ("current_cow_size", handed_over),
         ("current_cow_size_age", 0),
     ]);
-    report.field("current_fork_perc", "0.00");
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if total == 0 { 0.0 } else { done as f64 * 100.0 / total as f64 };
+    report.field("current_fork_perc", format_args!("{percent:.2}"));
     report.fields(&[
-        ("current_save_keys_processed", 0),
-        ("current_save_keys_total", 0),
-        ("rdb_changes_since_last_save", changes),
-        ("rdb_bgsave_in_progress", 0),
+        ("current_save_keys_processed", done),
+        ("current_save_keys_total", total),
+        ("rdb_changes_since_last_save", shared.unsaved_changes()),
+        ("rdb_bgsave_in_progress", u64::from(saving.is_some())),
     ]);
     report.field("rdb_last_save_time", shared.last_save_s.load(Ordering::Relaxed));
-    report.field("rdb_last_bgsave_status", "ok");
-    report.field("rdb_last_bgsave_time_sec", -1);
-    report.field("rdb_current_bgsave_time_sec", -1);
+    let has_failed = durability.has_failed.load(Ordering::Relaxed);
+    report.field("rdb_last_bgsave_status", if has_failed { "err" } else { "ok" });
+    report.field("rdb_last_bgsave_time_sec", durability.last_took_s.load(Ordering::Relaxed));
+    let current_s = saving.map_or(-1, |running| i64::try_from(running.since.elapsed().as_secs()).unwrap_or(0));
+    report.field("rdb_current_bgsave_time_sec", current_s);
     report.fields(&[
-        ("rdb_saves", 0),
-        ("rdb_last_cow_size", 0),
+        ("rdb_saves", durability.saves.load(Ordering::Relaxed)),
+        ("rdb_last_cow_size", durability.last_handed_over.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_expired", 0),
         ("rdb_last_load_keys_loaded", 0),
         ("aof_enabled", 0),

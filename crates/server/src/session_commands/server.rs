@@ -2,6 +2,7 @@
 //! are not there yet.
 
 use super::{acl, client, debug, info};
+use crate::durability::save;
 use crate::exec::Step;
 use crate::process::log::Level;
 use crate::session::{Session, State};
@@ -75,10 +76,9 @@ pub(crate) fn run(
         C::Shutdown => return shutdown(worker, args),
         C::Wait | C::Waitaof => wait(worker, spec.id, args)?,
         C::Replicaof | C::Slaveof => replica_of(worker, args)?,
-        C::Bgsave if args.len() > 1 && !(args.len() == 2 && options::is_word(&args[1], "schedule")) => {
-            return Err(commands::error::SYNTAX);
-        }
-        C::Save | C::Bgsave | C::Bgrewriteaof => return Err(NO_PERSISTENCE),
+        C::Save => return save::save(worker, id, session, args),
+        C::Bgsave => return save::background_save(worker, session, args),
+        C::Bgrewriteaof => return Err(NO_PERSISTENCE),
         C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => {
             return Err(CmdError::new("ERR No failover in progress."));
         }
