@@ -22,7 +22,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use reader::{Lost, Reader, Waker};
+pub use reader::{Lost, Reader, Stopper, Waker};
 
 use crate::lockset::LockSet;
 use crate::slot::DbIndex;
@@ -315,7 +315,7 @@ impl Tail {
 
     fn add_place(&mut self, at: u64, limit: u64) -> u64 {
         self.next_id += 1;
-        self.places.push(Place { id: self.next_id, at, limit, lost: false, armed: false, waker: None });
+        self.places.push(Place { id: self.next_id, at, limit, until: u64::MAX, lost: false, armed: false, waker: None });
         self.next_id
     }
 

@@ -15,6 +15,8 @@ pub(super) struct Place {
     pub(super) at: u64,
     /// Bytes that are kept for it at most.
     pub(super) limit: u64,
+    /// It reads no further than this for now.
+    pub(super) until: u64,
     /// It lagged too far behind.
     pub(super) lost: bool,
     /// It is to be told of the next bytes.
@@ -46,6 +48,17 @@ impl Reader {
     /// Bytes that wait to be read.
     pub fn behind(&self) -> u64 {
         self.keyspace.journal.end().saturating_sub(self.at)
+    }
+
+    /// What stops this reader, for a thread that has the gate closed.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { keyspace: self.keyspace.clone(), id: self.id }
+    }
+
+    /// Passes over all up to the offset `to`, or less if it stands beyond.
+    pub fn skip_to(&mut self, to: u64) {
+        self.at = self.at.max(to.min(self.keyspace.journal.end()));
+        self.advance();
     }
 
     /// Sets what is called when bytes come after [`Reader::arm`].
@@ -105,7 +118,8 @@ impl Reader {
                 return Err(Lost);
             }
             let at = self.at;
-            let wanted = until.min(tail.end).saturating_sub(at);
+            let stop = tail.place(self.id).map_or(u64::MAX, |place| place.until);
+            let wanted = until.min(stop).min(tail.end).saturating_sub(at);
             if wanted == 0 || into.len() - before >= max {
                 break;
             }
@@ -154,6 +168,34 @@ impl Reader {
             place.at = at;
         }
         tail.trim();
+    }
+}
+
+/// Makes a reader stop at an instant, until it is let go on.
+pub struct Stopper {
+    keyspace: Arc<Keyspace>,
+    id: u64,
+}
+
+impl Stopper {
+    /// The reader reads no further than what is recorded now; whoever reads on from here must be told the database. To be
+    /// called with the gate closed. Returns the offset.
+    pub fn stop_here(&self) -> u64 {
+        let mut tail = self.keyspace.journal.tail.lock();
+        let end = tail.end;
+        tail.db = None;
+        if let Some(place) = tail.place(self.id) {
+            place.until = end;
+        }
+        end
+    }
+
+    /// The reader may read on.
+    pub fn let_go(&self) {
+        let mut tail = self.keyspace.journal.tail.lock();
+        if let Some(place) = tail.place(self.id) {
+            place.until = u64::MAX;
+        }
     }
 }
 

@@ -232,3 +232,18 @@ fn a_follower_records_its_primary_alone() {
     assert_eq!(keyspace.journal.end(), 5_000);
     assert_eq!(reader.read(&mut Vec::new(), usize::MAX), Err(Lost));
 }
+
+#[test]
+fn a_reader_can_be_stopped_at_an_instant() {
+    let (keyspace, mut locks) = new();
+    let mut reader = reader(&keyspace, &mut locks);
+    let stopper = reader.stopper();
+    command(&mut locks, 0, &["A"], true, |_| {});
+    let at = alone(&mut locks, |_| stopper.stop_here());
+    command(&mut locks, 0, &["B"], true, |_| {});
+    assert_eq!(text(&mut reader), "SELECT 0 A");
+    assert_eq!(reader.position(), at);
+    assert_eq!(text(&mut reader), "");
+    stopper.let_go();
+    assert_eq!(text(&mut reader), "SELECT 0 B");
+}

@@ -20,6 +20,10 @@ pub struct Log {
     /// Bytes of the base and of the increments before the present one.
     before: u64,
     base_bytes: u64,
+    /// Name of the increment being written.
+    current: String,
+    /// It is not in the manifest yet: the base below it is still being written.
+    is_detached: bool,
     /// Counts the files begun: a sync of an earlier one says nothing of the present.
     generation: u64,
 }
@@ -80,7 +84,45 @@ impl Log {
         let before = base_bytes + others.map(|part| bytes_of(&part.name)).sum::<u64>();
         let len = bytes_of(&last.name);
         let (directory, name) = (directory.to_path_buf(), name.to_owned());
-        Ok(Log { disk, directory, name, manifest, file, len, torn: false, before, base_bytes, generation: 1 })
+        Ok(Log {
+            disk,
+            directory,
+            name,
+            manifest,
+            file,
+            len,
+            torn: false,
+            before,
+            base_bytes,
+            current: last.name,
+            is_detached: false,
+            generation: 1,
+        })
+    }
+
+    /// Begins a log whose base is still to be written: what is there comes into force, in place of all that `manifest`
+    /// names, with [`Log::replace_base`].
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn begin_detached(disk: Arc<dyn Disk>, directory: &Path, name: &str, manifest: Manifest) -> io::Result<Log> {
+        disk.create_directory(directory)?;
+        let current = format!("temp-{name}.incr");
+        let file = disk.create(&directory.join(&current))?;
+        Ok(Log {
+            disk,
+            directory: directory.to_path_buf(),
+            name: name.to_owned(),
+            manifest,
+            file,
+            len: 0,
+            torn: false,
+            before: 0,
+            base_bytes: 0,
+            current,
+            is_detached: true,
+            generation: 1,
+        })
     }
 
     /// The files in force.
@@ -89,8 +131,8 @@ impl Log {
     }
 
     /// Name of the increment that is being written.
-    pub fn current_name(&self) -> String {
-        self.manifest.increments.last().map(|part| part.name.clone()).unwrap_or_default()
+    pub fn current_name(&self) -> &str {
+        &self.current
     }
 
     /// Bytes of all files in force.
@@ -123,7 +165,7 @@ impl Log {
     /// # Errors
     /// The operating system's.
     pub fn sync_handle(&self) -> io::Result<Sync> {
-        let file = self.disk.append(&self.directory.join(self.current_name()))?;
+        let file = self.disk.append(&self.directory.join(&self.current))?;
         Ok(Sync { file, generation: self.generation })
     }
 
@@ -186,6 +228,7 @@ impl Log {
                 self.torn = false;
                 self.generation += 1;
                 self.file = file;
+                self.current = part.name;
                 self.manifest = manifest;
                 Ok(())
             }
@@ -198,6 +241,7 @@ impl Log {
     }
 
     /// Number of the present increment: the first that a base begun now does not hold.
+    /// What was recorded before a log was begun detached is in none of its files, so all of them become history then.
     pub fn current_seq(&self) -> u64 {
         self.manifest.increments.last().map_or(0, |part| part.seq)
     }
@@ -217,15 +261,32 @@ impl Log {
     ) -> io::Result<String> {
         let mut manifest = self.manifest.clone();
         let part = manifest.replace_base(&self.name, is_rdb);
-        manifest.retire_before(first);
+        let increment = if self.is_detached {
+            manifest.retire_before(u64::MAX);
+            Some(manifest.add_increment(&self.name))
+        } else {
+            manifest.retire_before(first);
+            None
+        };
         let path = self.directory.join(&part.name);
         self.disk.rename(&self.directory.join(temporary), &path)?;
-        if let Err(error) = self.store(&manifest) {
+        let mut in_force = Ok(());
+        if let Some(increment) = &increment {
+            in_force = self.file.sync();
+            in_force = in_force.and_then(|()| {
+                self.disk.rename(&self.directory.join(&self.current), &self.directory.join(&increment.name))
+            });
+            if in_force.is_ok() {
+                self.current.clone_from(&increment.name);
+            }
+        }
+        if let Err(error) = in_force.and_then(|()| self.store(&manifest)) {
             self.manifest.skip_numbers_of(&manifest);
             self.discard(&part.name);
             return Err(error);
         }
         self.manifest = manifest;
+        self.is_detached = false;
         // Increments begun while the base was written stay, and their bytes with them; usually there is just one.
         self.before = bytes;
         self.base_bytes = self.bytes();
