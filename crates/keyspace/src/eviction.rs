@@ -41,6 +41,17 @@ impl AccessClock {
         if self.lfu { self.minutes() << 8 | LFU_INIT } else { self.seconds }
     }
 
+    /// Bits for an entry that comes with its history: seconds since its last access, or its LFU counter. What the
+    /// policy has no use for is not taken.
+    pub fn restored(self, idle_s: Option<u64>, frequency: Option<u8>) -> u32 {
+        match (self.lfu, idle_s, frequency) {
+            (true, _, Some(frequency)) => self.minutes() << 8 | u32::from(frequency),
+            #[allow(clippy::cast_possible_truncation, reason = "24 bits are kept")]
+            (false, Some(idle_s), _) => (u64::from(self.seconds).wrapping_sub(idle_s) & 0xFF_FFFF) as u32,
+            _ => self.fresh(),
+        }
+    }
+
     /// Notes an access.
     #[inline]
     pub fn touch(self, entry: &Entry) {

@@ -25,6 +25,7 @@ pub mod hashing;
 pub mod journal;
 pub mod keyspace;
 pub mod list;
+pub mod load;
 pub mod lock;
 pub mod lockset;
 pub mod memory;

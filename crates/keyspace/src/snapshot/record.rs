@@ -4,12 +4,12 @@
 //! [EXPIRETIME_MS i64 LE]  [IDLE length | FREQ u8]  type u8  key string  value
 //! ```
 
-use crate::codec::{value_type, write_value};
+use crate::codec::{value_type_of_version, write_value_of_version};
 use crate::entry::Entry;
 use crate::eviction::AccessClock;
 use crate::list::NodeBytes;
 use crate::value::ValueRef;
-use rdb::codec::{Writer, opcode};
+use rdb::codec::{RDB_VERSION, Writer, opcode};
 
 /// Which of the access bits a record carries.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,12 +24,20 @@ pub enum AccessForm {
 }
 
 /// How records are written.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct RecordForm {
+    /// The version of the format: [`RDB_VERSION`] or [`crate::codec::VERSION_7_0`].
+    pub version: u16,
     /// Compress strings (`rdbcompression`).
     pub compress: bool,
     /// The access bits.
     pub access: AccessForm,
+}
+
+impl Default for RecordForm {
+    fn default() -> Self {
+        RecordForm { version: RDB_VERSION, compress: false, access: AccessForm::None }
+    }
 }
 
 /// Appends the record of an entry.
@@ -51,9 +59,9 @@ pub fn write(out: &mut Vec<u8>, entry: &Entry, form: &RecordForm) {
         }
     }
     let value = entry.value();
-    writer.value_type(value_type(value));
+    writer.value_type(value_type_of_version(value, form.version));
     writer.string(entry.key());
-    write_value(&mut writer, value);
+    write_value_of_version(&mut writer, value, form.version);
 }
 
 /// Bytes above which an entry is not written by a worker.

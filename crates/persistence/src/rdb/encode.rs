@@ -1,7 +1,7 @@
 //! What stands around the records: header, fields, functions, end.
 
 use keyspace::snapshot::SnapshotSink;
-use rdb::codec::{RDB_VERSION, Writer, opcode};
+use rdb::codec::{Writer, opcode};
 use rdb::crc64::crc64_update;
 use std::io;
 
@@ -19,6 +19,8 @@ pub struct Replication {
 /// What stands at the beginning of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
+    /// The version of the format, as the records have it.
+    pub version: u16,
     /// The Redis version that is told.
     pub redis_version: String,
     /// Unix seconds.
@@ -49,7 +51,7 @@ impl<'s> Encoder<'s> {
     /// The sink's.
     pub fn begin(sink: &'s mut dyn SnapshotSink, header: &Header) -> io::Result<Encoder<'s>> {
         let mut bytes = Vec::new();
-        bytes.extend_from_slice(format!("REDIS{RDB_VERSION:04}").as_bytes());
+        bytes.extend_from_slice(format!("REDIS{:04}", header.version).as_bytes());
         let mut writer = Writer::new(&mut bytes);
         let mut field = |name: &str, value: &str| {
             writer.byte(opcode::AUX);

@@ -11,7 +11,13 @@
 //! Source: the file format that Redis 7.2 writes and reads.
 
 mod encode;
+mod load;
 mod save;
+mod split;
+#[cfg(test)]
+mod tests;
 
 pub use encode::{Encoder, Header, Replication};
+pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Watcher, load};
 pub use save::{SaveError, SaveStep, save};
+pub use split::{LoadError, Splitter};

@@ -2,8 +2,8 @@
 //!
 //! From the rows the macro makes the typed [`Config`], its defaults, and [`DIRECTIVES`], through
 //! which the rest of the module parses, prints, sets and documents without knowing any field. Names,
-//! bounds and defaults are those of Redis 7.2.5, except where a row says otherwise; `slot-space` is
-//! our own, and `io-threads` starts with the number of processors because workers execute commands.
+//! bounds and defaults are those of Redis 7.2.5, except where a row says otherwise; `slot-space` and
+//! `rdb-version` are our own, and `io-threads` starts with the number of processors because workers execute commands.
 
 use std::os::unix::ffi::OsStringExt as _;
 
@@ -315,27 +315,29 @@ directives! {
     "dir" => dir: Vec<u8> = working_directory(),
         Kind::Directory, PROTECTED.and(DENIED_WHILE_LOADING), Acts, "The working directory.";
     "dbfilename" => dbfilename: Vec<u8> = text("dump.rdb"),
-        checked(checks::snapshot_file_name), PROTECTED, Later(Work::Durability), "The file of the snapshot.";
+        checked(checks::snapshot_file_name), PROTECTED, Acts, "The file of the snapshot.";
     "save" => save: Vec<SavePoint> = default_save_points(),
-        Kind::SavePoints, MUTABLE, Later(Work::Durability), "When snapshots are written.";
+        Kind::SavePoints, MUTABLE, Acts, "When snapshots are written.";
     "stop-writes-on-bgsave-error" => stop_writes_on_bgsave_error: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Refuse writes after a snapshot failed.";
+        BOOL, MUTABLE, Acts, "Refuse writes after a snapshot failed.";
     "rdbcompression" => rdbcompression: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Compress strings in snapshots.";
+        BOOL, MUTABLE, Acts, "Compress strings in snapshots.";
     "rdbchecksum" => rdbchecksum: bool = true,
-        BOOL, FIXED, Later(Work::Durability), "Put a checksum at the end of snapshots.";
+        BOOL, FIXED, Acts, "Put a checksum at the end of snapshots.";
+    "rdb-version" => rdb_version: i32 = 11,
+        int(10, 11), MUTABLE, Acts, "The version of the format of snapshots: 11 is for Redis 7.2, 10 for 7.0 too.";
     "rdb-del-sync-files" => rdb_del_sync_files: bool = false,
         BOOL, MUTABLE, Later(Work::Replication), "Remove snapshots that only served replication.";
     "rdb-save-incremental-fsync" => rdb_save_incremental_fsync: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Force a snapshot to disk in pieces while it is written.";
+        BOOL, MUTABLE, Acts, "Force a snapshot to disk in pieces while it is written.";
     "rdb-key-save-delay" => rdb_key_save_delay: i32 = 0,
-        int(INT_MIN, INT_MAX), HIDDEN, Later(Work::Durability), "Microseconds to wait after each saved key, for tests.";
+        int(INT_MIN, INT_MAX), HIDDEN, Acts, "Microseconds to wait after each saved key, for tests.";
     "key-load-delay" => key_load_delay: i32 = 0,
-        int(INT_MIN, INT_MAX), HIDDEN, Later(Work::Durability), "Microseconds to wait after each loaded key, for tests.";
+        int(INT_MIN, INT_MAX), HIDDEN, Acts, "Microseconds to wait after each loaded key, for tests.";
     "loading-process-events-interval-bytes" => loading_process_events_interval_bytes: i64 = 2 << 20,
-        int(1024, INT_MAX), HIDDEN, Later(Work::Durability), "Bytes between two looks at the network while loading.";
+        int(1024, INT_MAX), HIDDEN, Never("loading has threads of its own, and the network is always looked at"), "Bytes between two looks at the network while loading.";
     "sanitize-dump-payload" => sanitize_dump_payload: SanitizeDumpPayload = SanitizeDumpPayload::No,
-        Kind::Enum(SanitizeDumpPayload::WORDS), MUTABLE, Never("serialized values are always checked in full"), "Whose serialized values are checked in depth.";
+        Kind::Enum(SanitizeDumpPayload::WORDS), MUTABLE, Acts, "Whose serialized values are checked in depth; those from clients always are.";
     "appendonly" => appendonly: bool = false,
         BOOL, DENIED_WHILE_LOADING, Later(Work::Durability), "Keep a log of changes.";
     "appendfilename" => appendfilename: Vec<u8> = text("appendonly.aof"),

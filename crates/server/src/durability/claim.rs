@@ -10,6 +10,7 @@ use keyspace::snapshot::record::{AccessForm, RecordForm};
 use keyspace::snapshot::{Options, Snapshot, SnapshotSink, Totals};
 use parking_lot::Mutex;
 use persistence::rdb::{Header, Replication};
+use rdb::codec::RDB_VERSION;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,6 +192,10 @@ impl Drop for Begun {
     }
 }
 
+fn version(config: &Config) -> u16 {
+    u16::try_from(config.rdb_version).unwrap_or(RDB_VERSION)
+}
+
 fn record_form(config: &Config) -> RecordForm {
     let policy = settings::policy(config.maxmemory_policy);
     #[allow(clippy::cast_sign_loss)]
@@ -201,12 +206,13 @@ fn record_form(config: &Config) -> RecordForm {
         Policy::AllKeysLfu | Policy::VolatileLfu => AccessForm::Frequency(clock),
         _ => AccessForm::None,
     };
-    RecordForm { compress: config.rdbcompression, access }
+    RecordForm { version: version(config), compress: config.rdbcompression, access }
 }
 
 fn header(durability: &Durability, config: &Config, purpose: Purpose) -> Header {
     let replication: Option<Replication> = durability.at_instant.get().and_then(|tell| tell());
     Header {
+        version: version(config),
         redis_version: crate::process::REDIS_VERSION.to_owned(),
         created_s: crate::process::now_ms() / 1000,
         used_memory: keyspace::memory::used_bytes() as u64,

@@ -4,10 +4,10 @@
 //! and what needs a walk over the keys was found by the workers on their rounds.
 
 use super::latency;
+use crate::durability::claim::Purpose;
 use crate::exec::Step;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
-use crate::durability::claim::Purpose;
 use crate::shared::Shared;
 use crate::stats::CommandStats;
 use crate::ticks;
