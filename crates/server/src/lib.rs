@@ -13,6 +13,7 @@ pub mod client_list;
 pub mod clients;
 pub mod config;
 pub mod cron;
+pub mod aof;
 pub mod durability;
 pub mod exec;
 pub mod latency;

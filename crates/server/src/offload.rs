@@ -210,6 +210,7 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
     locks.ask_recording();
     let mut reply = Reply::with_buffer(Vec::new(), job.proto);
     let started = ticks::now();
+    let before = locks.effects.appended_to();
     let (reply, events, parts) = match job.work {
         Work::Walk(walk) => {
             walk(locks, &mut reply);
@@ -229,10 +230,12 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
         }
     };
     drop(long_run);
+    let upto = locks.effects.appended_to();
+    let upto = if upto == before { 0 } else { upto };
     let ticks = ticks::now().wrapping_sub(started);
     let mut reply = reply;
     let reply = reply.take();
-    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts })
+    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts, upto })
 }
 
 impl<'a> Runner<'a> {

@@ -78,6 +78,8 @@ pub struct Session {
     pub soft_limit_since_s: u32,
     /// Requests refused so far while it had not authenticated.
     pub refused: u16,
+    /// Where the last of its commands that was recorded ends in the journal.
+    pub written_to: u64,
     /// Address of the peer; `None` for the Unix socket.
     pub address: Option<SocketAddr>,
     /// What most clients never have.
@@ -97,6 +99,8 @@ pub struct Extra {
     pub multi: Option<Multi>,
     /// Watched keys.
     pub watch: Option<Watch>,
+    /// When the WAITAOF that is being waited on gives up, Unix ms; `i64::MAX` never.
+    pub wait_until_ms: Option<i64>,
     /// The blocking command that waits.
     pub blocked: Option<Blocked>,
     /// Channels subscribed to, in order.
@@ -156,6 +160,7 @@ impl Session {
             connected_s: now_s,
             soft_limit_since_s: 0,
             refused: 0,
+            written_to: 0,
             address,
             extra: None,
         }

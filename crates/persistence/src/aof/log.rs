@@ -213,6 +213,14 @@ impl Log {
     /// # Errors
     /// The operating system's; the old one goes on.
     pub fn begin_increment(&mut self) -> io::Result<()> {
+        if self.is_detached {
+            // Its base was never finished: the next one holds what it has so far.
+            self.file = self.disk.create(&self.directory.join(&self.current))?;
+            self.len = 0;
+            self.torn = false;
+            self.generation += 1;
+            return Ok(());
+        }
         let mut manifest = self.manifest.clone();
         let part = manifest.add_increment(&self.name);
         let path = self.directory.join(&part.name);

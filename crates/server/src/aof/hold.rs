@@ -54,6 +54,12 @@ impl Worker {
             }
         }
         self.held.settled = upto;
+        if aof.stalled.load(Ordering::Relaxed)
+            && shared.keyspace.journal.end().saturating_sub(aof.written()) > self.config.aof_stalled_buffer_limit
+        {
+            aof.full.store(true, Ordering::SeqCst);
+            aof.ring(false, true);
+        }
         if self.held.queue.is_empty() {
             return None;
         }

@@ -67,6 +67,12 @@ pub struct Aof {
     write_errno: AtomicI32,
     /// Error of the last sync, 0 none: nothing but a rewrite helps.
     sync_errno: AtomicI32,
+    /// So much waits to be written that clients' writes wait, too.
+    full: AtomicBool,
+    /// `aof-timestamp-enabled`.
+    stamps: AtomicBool,
+    /// `no-appendfsync-on-rewrite`.
+    spares_disk: AtomicBool,
     /// Workers that hold replies back, a bit each (those beyond 63 share bits).
     waiting: AtomicU64,
     bell: Mutex<Bell>,
@@ -104,6 +110,9 @@ impl Default for Aof {
             stalled: AtomicBool::new(false),
             write_errno: AtomicI32::new(0),
             sync_errno: AtomicI32::new(0),
+            full: AtomicBool::new(false),
+            stamps: AtomicBool::new(false),
+            spares_disk: AtomicBool::new(false),
             waiting: AtomicU64::new(0),
             bell: Mutex::default(),
             rung: Condvar::new(),
@@ -146,9 +155,25 @@ impl Aof {
         self.state.load(Ordering::Relaxed) != 0
     }
 
-    /// Sets when the log is forced to disk.
-    pub(crate) fn set_policy(&self, policy: AppendFsync) {
-        self.policy.store(policy_number(policy), Ordering::SeqCst);
+    /// Follows the configuration.
+    pub(crate) fn adopt(&self, config: &Config) {
+        self.policy.store(policy_number(config.appendfsync), Ordering::SeqCst);
+        self.stamps.store(config.aof_timestamp_enabled, Ordering::SeqCst);
+        self.spares_disk.store(config.no_appendfsync_on_rewrite, Ordering::SeqCst);
+        // A policy that asks for more has its work begun.
+        self.ring(true, true);
+    }
+
+    /// The log begins at this offset of the journal; all before is in its files.
+    pub(crate) fn note_start(&self, at: u64) {
+        self.written.store(at, Ordering::SeqCst);
+        self.durable.store(at, Ordering::SeqCst);
+    }
+
+    /// Whether clients' writes are to wait for the disk.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_always(&self) -> bool {
@@ -246,11 +271,10 @@ impl Shared {
         }
     }
 
-    /// Whether so much waits to be written that writes must wait, too.
-    #[inline]
-    pub(crate) fn is_aof_full(&self, config: &Config) -> bool {
-        self.aof.is_fed()
-            && self.keyspace.journal.end().saturating_sub(self.aof.written()) > config.aof_stalled_buffer_limit
+    /// Has workers heed the state of the log.
+    pub(crate) fn heed_aof(&self) {
+        self.durability.aof_restricts.store(self.aof.errno().is_some(), Ordering::SeqCst);
+        self.durability.renew_restriction();
     }
 
     /// Forces the log to disk, as far as that goes, for the end of the process.

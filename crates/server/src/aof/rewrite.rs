@@ -44,8 +44,10 @@ pub(crate) struct Rewrites {
     last_took: AtomicI64,
     pub(crate) copied_bytes: AtomicU64,
     running_since: Mutex<Option<Instant>>,
+    /// When the last one ended.
+    ended: Mutex<Option<Instant>>,
     pause: Mutex<Pause>,
-    locks: Mutex<Option<LockSet>>,
+    pub(super) locks: Mutex<Option<LockSet>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -236,7 +238,7 @@ impl Shared {
         self.aof.write_errno.store(0, Ordering::SeqCst);
         self.aof.sync_errno.store(0, Ordering::SeqCst);
         self.aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
-        self.durability.renew_restriction(self);
+        self.heed_aof();
         self.aof.waiting.store(u64::MAX, Ordering::SeqCst);
         self.aof.tell_workers(self);
     }
@@ -358,7 +360,7 @@ fn rewrite(
     if aof.state() == State::Waiting {
         aof.set_state(State::On);
     }
-    shared.durability.renew_restriction(shared);
+    shared.heed_aof();
     Ok(())
 }
 
@@ -414,7 +416,7 @@ fn cut(shared: &Arc<Shared>, writer: &mut super::Writer, at: u64) -> io::Result<
         }
         if !writer.sync_here(aof) {
             let errno = aof.sync_errno.load(Ordering::SeqCst);
-            shared.durability.renew_restriction(shared);
+            shared.heed_aof();
             return Err(io::Error::from_raw_os_error(errno));
         }
     }

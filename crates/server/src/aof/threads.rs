@@ -135,7 +135,12 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
     let took = started.elapsed();
     aof.syncing.store(false, Ordering::SeqCst);
     let event = if aof.is_always() { "aof-fsync-always" } else { "aof-fsync" };
-    shared.note_disk_latency(event, took);
+    let config = shared.config.snapshot();
+    let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let threshold = u64::try_from(config.latency_monitor_threshold).unwrap_or(0);
+    if threshold > 0 && milliseconds >= threshold {
+        shared.latency.note(event, super::now_s(), milliseconds);
+    }
     match result {
         Ok(()) => {
             aof.durable.fetch_max(upto, Ordering::SeqCst);
@@ -158,6 +163,6 @@ fn sync_failed(shared: &Arc<Shared>, aof: &Aof, error: &std::io::Error) {
         error_text(error)
     );
     aof.sync_errno.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::SeqCst);
-    shared.durability.renew_restriction(shared);
+    shared.heed_aof();
     aof.rewrite.schedule();
 }

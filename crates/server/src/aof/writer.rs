@@ -83,7 +83,7 @@ impl Shared {
         loop {
             if pending.is_empty() {
                 let stamp_s = super::now_s();
-                if self.config_flag_timestamps() && writer.is_between && !is_stamped && stamp_s != writer.stamped_s {
+                if self.aof.stamps.load(Ordering::Relaxed) && writer.is_between && !is_stamped && stamp_s != writer.stamped_s {
                     pending.extend_from_slice(format!("#TS:{stamp_s}\r\n").as_bytes());
                 }
                 let stamp = pending.len();
@@ -123,12 +123,14 @@ impl Shared {
         if aof.write_errno.load(Ordering::Relaxed) != 0 {
             aof.write_errno.store(0, Ordering::SeqCst);
             log!(Level::Warning, "AOF write error looks solved, Redis can write again.");
-            self.durability.renew_restriction(self);
+            self.heed_aof();
         }
         if aof.stalled.load(Ordering::Relaxed) && self.keyspace.journal.end().saturating_sub(upto) < WRITE_BYTES as u64 {
             aof.stalled.store(false, Ordering::SeqCst);
         }
-        self.durability.renew_fullness(self);
+        if aof.full.load(Ordering::Relaxed) {
+            aof.full.store(false, Ordering::SeqCst);
+        }
     }
 
     fn note_write_error(&self, failure: &persistence::aof::WriteError, wanted: usize, logged: &mut Option<Instant>) {
@@ -153,12 +155,8 @@ impl Shared {
             }
         }
         self.aof.write_errno.store(errno, Ordering::SeqCst);
-        self.durability.renew_restriction(self);
+        self.heed_aof();
         // The writing thread tries again.
         self.aof.ring(false, true);
-    }
-
-    fn config_flag_timestamps(&self) -> bool {
-        self.aof.stamps.load(Ordering::Relaxed)
     }
 }

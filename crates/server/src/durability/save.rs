@@ -63,6 +63,7 @@ impl Asker {
             events: Events::default(),
             ticks,
             parts: Vec::new(),
+            upto: 0,
         };
         shared.post(self.worker, Message::Finished(finished));
     }

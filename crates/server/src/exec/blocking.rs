@@ -160,7 +160,10 @@ impl Worker {
         }
         let ticks = ticks::now().wrapping_sub(started);
         let conn = ConnId::from_u64(waiter.token);
-        let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks };
+        // Its slots are still held: what it did goes to the journal before its client can hear of it.
+        self.locks.append_effects();
+        let upto = self.locks.effects.appended_to();
+        let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks, upto };
         self.shared.post(waiter.worker, message);
         true
     }

@@ -320,7 +320,7 @@ fn run_on_keys(
         worker.prefetch(session, &keys);
     }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-    let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
+    let may_go = !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
@@ -490,6 +490,7 @@ impl Worker {
                 conns.write_owned(finished.conn, finished.reply);
             }
             conns.resume(finished.conn);
+            self.hold_connection(conns, finished.conn, finished.upto);
         }
     }
 
@@ -501,12 +502,13 @@ impl Worker {
             || self.shared.has_renames()
             || self.shared.durability.restricts.load(Ordering::Relaxed)
             || self.shared.keyspace.snapshots.is_full()
+            || self.shared.aof.is_full()
     }
 
     /// Refuses what the state of the files does not allow.
     fn check_files(&mut self, session: &Session, spec: &'static CommandSpec) -> Result<(), CmdError> {
         let durability = &self.shared.durability;
-        if !durability.restricts.load(Ordering::Relaxed) {
+        if !durability.restricts.load(Ordering::Relaxed) || self.is_replaying {
             return Ok(());
         }
         let writes = spec.flags.contains(Flags::WRITE)
@@ -525,11 +527,14 @@ impl Worker {
         let is_refused = self.shared.durability.has_failed.load(Ordering::Relaxed)
             && self.config.stop_writes_on_bgsave_error
             && !self.config.save.is_empty();
-        is_refused.then_some(crate::durability::SNAPSHOT_FAILED)
+        is_refused.then_some(crate::durability::SNAPSHOT_FAILED).or_else(|| self.shared.aof.refusal())
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.
     fn paused(&mut self, session: &Session, spec: &CommandSpec) -> Option<Step> {
+        if self.shared.aof.is_full() && writes(session, spec) {
+            return Some(Step::Retry);
+        }
         let until_ms = self.shared.pause_until_ms.load(Ordering::Relaxed);
         if until_ms <= self.now_ms {
             return None;

@@ -163,6 +163,9 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
 /// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
 /// slots are held.
 fn is_long(worker: &mut Worker, session: &Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+    if worker.is_replaying {
+        return false;
+    }
     let mut cost = 0_usize;
     for (command, args) in queued {
         let args = args.as_args();
