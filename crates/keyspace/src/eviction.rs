@@ -159,6 +159,7 @@ impl DbView<'_> {
             }
             db.table.sample(rng, samples, |entry| {
                 if let Some(score) = policy.score(entry, clock)
+                    && !self.locks.keyspace().snapshots.wants_large(entry)
                     && best.as_ref().is_none_or(|(best_score, ..)| score > *best_score)
                 {
                     best = Some((score, index, entry.key().to_vec()));

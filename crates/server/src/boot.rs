@@ -1,8 +1,10 @@
 //! From the command line to running workers, and down again.
 
 use crate::config::{self, Config, Invocation, Startup};
+use crate::durability::load::{LoadingState, load_at_start};
 use crate::log;
 use crate::process::log::Level;
+use crate::process::signals::ShutdownSignal;
 use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
@@ -105,9 +107,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
-    if !config.save.is_empty() {
-        log!(Level::Notice, "Data is kept in memory only: snapshots ('save') follow with the durability work");
-    }
     let socket_path = config.unixsocket.clone();
     let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())]
         .iter()
@@ -118,7 +117,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
-        banner::log_initialized();
         banner::log_ready(&kinds);
         supervise::announce_ready(supervisor, false);
     }) {
@@ -261,7 +259,17 @@ fn run_workers(
     let waker = shared.clone();
     shared.keyspace.parking.install(Box::new(move |worker, token| waker.post(worker, Message::Wake(token))));
     let signalled = shared.clone();
-    let watch = signals::watch(move |_| signalled.stop(0))?;
+    let watch = signals::watch(move |signal| {
+        let config = signalled.config.snapshot();
+        let flags = match signal {
+            ShutdownSignal::Term => config.shutdown_on_sigterm,
+            ShutdownSignal::Int => config.shutdown_on_sigint,
+        };
+        signalled.shut_down(flags.into(), None);
+    })?;
+    let _ = shared.durability.signal_request.set(watch.request());
+    // From the first connection on clients are told to wait.
+    let loading = LoadingState::begin(shared, 0);
     shared.startup_memory.store(keyspace::memory::used_bytes(), Ordering::Relaxed);
     let mut threads = Vec::new();
     for (index, builder) in builders.into_iter().enumerate() {
@@ -277,7 +285,12 @@ fn run_workers(
         })?;
         threads.push(thread);
     }
-    ready();
+    banner::log_initialized();
+    if load_at_start(shared, loading) {
+        ready();
+    } else if !shared.stopping.load(Ordering::Relaxed) {
+        shared.stop(1);
+    }
     let mut result = Ok(());
     for thread in threads {
         match thread.join() {
@@ -286,6 +299,5 @@ fn run_workers(
         }
     }
     watch.close();
-    banner::log_shutdown_requested();
     result
 }

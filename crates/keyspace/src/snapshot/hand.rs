@@ -108,13 +108,21 @@ impl LockSet {
     }
 
     /// Whether a snapshot wants the entry of `key` before it changes, and it is too large to be written by a worker:
-    /// then [`super::Snapshots::ask_for`] it. The slot is held.
-    pub fn is_too_large_to_hand_over(&self, slot: Slot, db: DbIndex, hash: u64, key: &[u8]) -> bool {
-        let snapshots = &self.keyspace().snapshots;
-        if !snapshots.is_active() {
+    /// then [`super::Snapshots::ask_for`] it. The slot is held. A reader, which tells its time in Unix ms, changes only
+    /// what has ended by then.
+    pub fn is_too_large_to_hand_over(
+        &self,
+        slot: Slot,
+        db: DbIndex,
+        hash: u64,
+        key: &[u8],
+        reads_at_ms: Option<i64>,
+    ) -> bool {
+        if !self.keyspace().snapshots.is_active() {
             return false;
         }
         let Some(entry) = self.slot(slot).db(db).and_then(|part| part.table().find(hash, key)) else { return false };
-        entry.parity() != snapshots.parity() && record::is_large(entry.value())
+        let changes = reads_at_ms.is_none_or(|now_ms| entry.expire_at_ms().is_some_and(|at_ms| at_ms <= now_ms));
+        changes && self.keyspace().snapshots.wants_large(entry)
     }
 }

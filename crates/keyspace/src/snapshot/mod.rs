@@ -30,7 +30,7 @@ mod walk;
 
 pub(crate) use hand::Hand;
 
-use crate::entry::TAG_PARITY;
+use crate::entry::{Entry, TAG_PARITY};
 use crate::keyspace::COUNTED_DBS;
 use crate::lock::Wake;
 use crate::lockset::LockSet;
@@ -135,6 +135,11 @@ impl Snapshots {
     /// The one that runs.
     pub fn running(&self) -> Option<Arc<Snapshot>> {
         if self.is_active() { self.running.lock().clone() } else { None }
+    }
+
+    /// Whether the entry is not saved yet and too large for a worker: what can wait leaves it alone.
+    pub(crate) fn wants_large(&self, entry: &Entry) -> bool {
+        self.is_active() && entry.parity() != self.parity() && record::is_large(entry.value())
     }
 
     fn epoch(&self) -> u64 {

@@ -7,7 +7,7 @@ use crate::events::Events;
 use crate::eviction::AccessClock;
 use crate::keyspace::Keyspace;
 use crate::slot::SlotSpace;
-use crate::{Entry, Value, ValueRef, hash, list, set, zset};
+use crate::{Value, ValueRef, hash, list, set, zset};
 use rdb::codec::Reader;
 use rdb::value::{Scrutiny, ValueType, decode};
 use std::collections::BTreeMap;
@@ -330,7 +330,7 @@ fn large_values_are_left_to_the_walkers() {
     let asks = |locks: &mut LockSet, key: &[u8]| {
         with_keys(locks, 0, &[key], |view| {
             let hash = crate::hashing::hash_key(key);
-            view.locks.is_too_large_to_hand_over(view.locks.keyspace().slot(key), DbIndex(0), hash, key)
+            view.locks.is_too_large_to_hand_over(view.locks.keyspace().slot(key), DbIndex(0), hash, key, None)
         })
     };
     assert!(!asks(&mut locks, b"big"), "no snapshot runs");

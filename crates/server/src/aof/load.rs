@@ -6,6 +6,8 @@
 
 use super::rewrite::{directory_of, name_of};
 use crate::config::Config;
+use crate::durability::claim::{Claim, Purpose};
+use crate::durability::load::{LoadRules, load_parts, log_failure};
 use crate::exec::{Step, single};
 use crate::log;
 use crate::process::error_text;
@@ -20,6 +22,7 @@ use net::ConnId;
 use persistence::aof::manifest::manifest_name;
 use persistence::aof::{Frame, FrameError, Frames, Log, Manifest, ManifestError};
 use persistence::disk::Disk;
+use persistence::rdb::Splitter;
 use resp::{Args, Proto};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -58,7 +61,7 @@ struct Files {
 ///
 /// # Errors
 /// It is there but cannot be used.
-pub fn load(shared: &Arc<Shared>, config: &Config) -> Result<bool, Failed> {
+pub fn load(shared: &Arc<Shared>, config: &Config, claim: &mut Claim) -> Result<bool, Failed> {
     let mut files = Files::open(shared, config)?;
     files.upgrade()?;
     if files.manifest.is_empty() {
@@ -67,7 +70,8 @@ pub fn load(shared: &Arc<Shared>, config: &Config) -> Result<bool, Failed> {
     let total = files.measure()?;
     if total > 0 {
         let started = Instant::now();
-        files.replay(shared, config)?;
+        shared.durability.loading.total_bytes.store(total, Ordering::Relaxed);
+        files.replay(shared, config, claim)?;
         log!(Level::Notice, "DB loaded from append only file: {:.3} seconds", super::seconds(started));
     }
     Ok(true)
@@ -196,7 +200,7 @@ impl Files {
         Ok(total)
     }
 
-    fn replay(&self, shared: &Arc<Shared>, config: &Config) -> Result<(), Failed> {
+    fn replay(&self, shared: &Arc<Shared>, config: &Config, claim: &mut Claim) -> Result<(), Failed> {
         let mut player = Player::new(shared, config);
         let parts: Vec<(&str, bool)> = self
             .manifest
@@ -207,7 +211,8 @@ impl Files {
             .collect();
         for (index, (name, is_base)) in parts.iter().enumerate() {
             let started = Instant::now();
-            let ended = player.play(self, name, *is_base)?;
+            let ended = player.play(claim, self, name, *is_base)?;
+            player.read_before += self.bytes.get(*name).copied().unwrap_or(0);
             // Files behind it that are empty were begun but never written: it is the last that counts.
             let is_last = parts[index + 1..].iter().all(|(name, _)| self.bytes.get(*name) == Some(&0));
             if ended == Ended::Cut && !is_last {
@@ -223,7 +228,6 @@ impl Files {
 
     /// An empty data set begins with an empty base, as in Redis; one that was loaded from a snapshot with all of it.
     fn make_base(&mut self, shared: &Arc<Shared>, config: &Config) -> io::Result<()> {
-        use crate::durability::claim::{Claim, Purpose};
         let claim = Claim::new(shared, Purpose::AofRewrite).ok_or(io::ErrorKind::ResourceBusy)?;
         let mut begun = claim.begin_here(config);
         let header = std::mem::take(&mut begun.header);
@@ -269,6 +273,8 @@ struct Player {
     worker: Worker,
     session: Session,
     loads_truncated: bool,
+    /// Bytes of the files that are done.
+    read_before: u64,
 }
 
 impl Player {
@@ -286,7 +292,7 @@ impl Player {
         worker.clock = AccessClock::at(now_ms, worker.settings.policy.is_lfu(), 10, 1);
         worker.now_ms = 0;
         let session = Session::new(ClientId(0), 0, true, None);
-        Player { shared: shared.clone(), worker, session, loads_truncated: config.aof_load_truncated }
+        Player { shared: shared.clone(), worker, session, loads_truncated: config.aof_load_truncated, read_before: 0 }
     }
 
     fn end(mut self) {
@@ -295,7 +301,7 @@ impl Player {
         self.worker.stats.reset();
     }
 
-    fn play(&mut self, files: &Files, name: &str, is_base: bool) -> Result<Ended, Failed> {
+    fn play(&mut self, claim: &mut Claim, files: &Files, name: &str, is_base: bool) -> Result<Ended, Failed> {
         let path = files.directory.join(name);
         let opened = files.disk.open(&path).and_then(|(mut file, _)| {
             let mut start = vec![0; RDB_MARK.len()];
@@ -324,11 +330,11 @@ impl Player {
                 "{}",
                 if is_old { "Reading RDB preamble from AOF file..." } else { "Reading RDB base file on AOF loading..." }
             );
-            let (rest, offset) = self.load_base(file, start, name, is_old)?;
+            let frames = self.load_base(claim, file, start, name, is_old)?;
             if is_old {
                 log!(Level::Notice, "Reading the remaining AOF tail...");
             }
-            Frames::new(rest, offset)
+            frames
         } else {
             Frames::with_start(file, start, 0)
         };
@@ -336,18 +342,29 @@ impl Player {
         self.play_frames(&mut frames, name, &path, files)
     }
 
-    /// Loads the RDB part at the beginning of a file. Gives what is behind it.
+    /// Loads the RDB part at the beginning of a file. Gives a reader of what is behind it.
     fn load_base(
         &mut self,
+        claim: &mut Claim,
         file: Box<dyn Read + Send>,
         start: Vec<u8>,
         name: &str,
         is_old: bool,
-    ) -> Result<(Box<dyn Read + Send>, u64), Failed> {
+    ) -> Result<Frames, Failed> {
         let whole: Box<dyn Read + Send> = Box::new(io::Cursor::new(start).chain(file));
-        crate::durability::load_base(&self.shared, whole).map_err(|why| {
+        let config = self.shared.config.snapshot();
+        let databases = self.shared.keyspace.databases();
+        // The log that follows tells of the keys that have ended since.
+        let rules = LoadRules { expires: false, replaces: false };
+        let loaded = Splitter::new(whole, config.rdbchecksum, databases).and_then(|mut splitter| {
+            load_parts(&self.shared, claim.walkers(), &config, &mut splitter, rules)?;
+            let offset = splitter.position();
+            let (rest, source) = splitter.into_rest();
+            Ok(Frames::with_start(source, rest, offset))
+        });
+        loaded.map_err(|error| {
+            log_failure(&error, self.shared.durability.loading.progress().bytes.load(Ordering::Relaxed));
             let what = if is_old { "RDB preamble of the AOF" } else { "RDB base" };
-            log!(Level::Warning, "{why}");
             log!(Level::Warning, "Error reading the {what} file {name}, AOF loading aborted");
             Failed
         })
@@ -355,6 +372,8 @@ impl Player {
 
     fn play_frames(&mut self, frames: &mut Frames, name: &str, path: &Path, files: &Files) -> Result<Ended, Failed> {
         let mut before_multi = frames.offset();
+        let progress = self.shared.durability.loading.progress();
+        let read_before = self.read_before;
         self.worker.locks.enter();
         let mut commands = 0_usize;
         let ended = loop {
@@ -369,6 +388,11 @@ impl Player {
                         break Err(Failed);
                     }
                     commands += 1;
+                    progress.bytes.store(read_before + frames.offset(), Ordering::Relaxed);
+                    if progress.stop.load(Ordering::Relaxed) {
+                        log!(Level::Warning, "Loading was stopped before its end");
+                        break Err(Failed);
+                    }
                     if commands.is_multiple_of(TURN_COMMANDS) {
                         self.worker.locks.leave();
                         self.worker.locks.enter();

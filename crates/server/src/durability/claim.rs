@@ -14,7 +14,7 @@ use rdb::codec::RDB_VERSION;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Threads that walk for one snapshot at most: more than the disk takes.
 const WALKERS_MAX: usize = 8;
@@ -28,6 +28,8 @@ pub enum Purpose {
     AofRewrite,
     /// A replica's full synchronization.
     FullSync,
+    /// No snapshot: data is being loaded, and no snapshot can begin.
+    Loading,
 }
 
 /// The snapshot that runs, for INFO and for who wants to end it.
@@ -98,6 +100,26 @@ impl Claim {
             walkers.push(LockSet::new(shared.keyspace.clone()));
         }
         Some(Claim { shared: shared.clone(), purpose, walkers })
+    }
+
+    /// Whether somebody has it.
+    pub fn is_taken(shared: &Shared) -> bool {
+        shared.durability.claims.purpose().is_some()
+    }
+
+    /// Claims it as soon as it is free; not for workers.
+    pub fn wait(shared: &Arc<Shared>, purpose: Purpose) -> Claim {
+        loop {
+            if let Some(claim) = Claim::new(shared, purpose) {
+                return claim;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Locks for threads that work on the keys.
+    pub fn walkers(&mut self) -> &mut [LockSet] {
+        &mut self.walkers
     }
 
     /// Fixes the instant. To be called with the gate closed by `locks`; the snapshot is to be run soon.

@@ -9,13 +9,17 @@
 //! before BGSAVE is in it and what it writes afterwards is not. All the rest happens on threads of its own.
 
 pub mod claim;
+pub mod load;
 pub mod save;
+pub mod shutdown;
 
 use crate::shared::Shared;
 use claim::Claims;
+use load::{FileHistory, Loading};
 use parking_lot::Mutex;
 use persistence::disk::{Disk, RealDisk};
 use persistence::rdb::Replication;
+use shutdown::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -26,6 +30,8 @@ pub(crate) const SNAPSHOT_FAILED: commands::CmdError = commands::CmdError::new(
 
 /// Gives the source texts of all function libraries.
 pub type DumpFunctions = Box<dyn Fn() -> Vec<Vec<u8>> + Send + Sync>;
+/// Takes a library; true: it may replace one of its name. Gives why it is refused.
+pub type LoadFunction = Box<dyn Fn(&[u8], bool) -> Result<(), String> + Send + Sync>;
 /// Tells where the replication history stands; called behind the closed gate at a snapshot's instant.
 pub type AtInstant = Box<dyn Fn() -> Option<Replication> + Send + Sync>;
 
@@ -55,6 +61,16 @@ pub struct Durability {
     pub dump_functions: OnceLock<DumpFunctions>,
     /// The replication history for snapshots.
     pub at_instant: OnceLock<AtInstant>,
+    /// Takes the source text of a function library from a file.
+    pub load_function: OnceLock<LoadFunction>,
+    /// Data being loaded.
+    pub loading: Loading,
+    /// What the file loaded at start told of replication.
+    pub file_history: Mutex<Option<FileHistory>>,
+    /// The end of the server.
+    pub shutdown: Shutdown,
+    /// Whether a signal has asked for the end; cleared when that is called off.
+    pub(crate) signal_request: OnceLock<Arc<AtomicBool>>,
     /// The thread of the last background save, to be waited for at the end.
     pub(crate) saver: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -74,6 +90,11 @@ impl Default for Durability {
             last_handed_over: AtomicU64::new(0),
             dump_functions: OnceLock::new(),
             at_instant: OnceLock::new(),
+            load_function: OnceLock::new(),
+            loading: Loading::default(),
+            file_history: Mutex::new(None),
+            shutdown: Shutdown::default(),
+            signal_request: OnceLock::new(),
             saver: Mutex::new(None),
         }
     }
@@ -94,7 +115,10 @@ impl Shared {
 impl Durability {
     /// Works out anew whether commands need a look at the state of the files.
     pub(crate) fn renew_restriction(&self) {
-        let restricts = self.has_failed.load(Ordering::SeqCst) || self.aof_restricts.load(Ordering::SeqCst);
+        let restricts = self.has_failed.load(Ordering::SeqCst)
+            || self.aof_restricts.load(Ordering::SeqCst)
+            || self.loading.is_on()
+            || self.shutdown.holds_writes.load(Ordering::SeqCst);
         self.restricts.store(restricts, Ordering::SeqCst);
     }
 }

@@ -52,6 +52,11 @@ impl Asker {
 
     /// Answers and lets it go on.
     pub(crate) fn answer(self, shared: &Shared, write: impl FnOnce(&mut Reply)) {
+        self.answer_with(shared, Events::default(), write);
+    }
+
+    /// As [`Asker::answer`], with what happened meanwhile.
+    pub(crate) fn answer_with(self, shared: &Shared, events: Events, write: impl FnOnce(&mut Reply)) {
         let mut reply = Reply::with_buffer(Vec::new(), self.proto);
         write(&mut reply);
         let ticks = crate::ticks::now().wrapping_sub(self.started);
@@ -60,7 +65,7 @@ impl Asker {
             id: self.id,
             shown: self.shown,
             reply: reply.take(),
-            events: Events::default(),
+            events,
             ticks,
             parts: Vec::new(),
             upto: 0,
@@ -74,7 +79,7 @@ pub(crate) fn save(worker: &mut Worker, id: ConnId, session: &mut Session, args:
     let Some(claim) = Claim::new(&worker.shared, Purpose::File) else {
         return match worker.shared.durability.claims.purpose() {
             // Redis: a rewrite of the log does not keep SAVE back; here it waits for it.
-            Some(Purpose::AofRewrite | Purpose::FullSync) => Ok(Step::Retry),
+            Some(Purpose::AofRewrite | Purpose::FullSync | Purpose::Loading) => Ok(Step::Retry),
             _ => Err(IN_PROGRESS),
         };
     };

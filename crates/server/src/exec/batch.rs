@@ -14,7 +14,7 @@ use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
 use commands::Ctx;
-use commands::table::{self, CommandId};
+use commands::table::{self, CommandId, Flags};
 use keyspace::DbView;
 use keyspace::db::Hashed;
 use keyspace::journal::effects::Verbatim;
@@ -95,7 +95,7 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
     let mut done = 0;
     let mut limits = limits_of(worker, session);
     loop {
-        let (planned, next, end) = gather(worker, batch, session, input, at, &limits);
+        let (planned, mut next, mut end) = gather(worker, batch, session, input, at, &limits);
         if planned > 0 {
             let ran = run_group(worker, batch, session, input, planned);
             done += ran;
@@ -103,10 +103,17 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 // The next command's slot is busy, or the group was cut to serve waiting clients.
                 at = batch.planned[ran].start;
                 session.parse = resp::ParseState::default();
-                if ran == 0 && worker.park_on(batch.keys[0].slot, id) {
+                if ran > 0 {
+                    continue;
+                }
+                if worker.park_on(batch.keys[0].slot, id) {
                     return flow(at, Then::Pause);
                 }
-                continue;
+                if !worker.locks.keyspace().snapshots.is_active() {
+                    continue;
+                }
+                // A snapshot may want the first command's entry before it can run.
+                (next, end) = (at, End::Other { index: 0, start: at });
             }
         }
         at = next;
@@ -212,7 +219,10 @@ fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
 /// Locks, prefetches and runs the first `count` planned commands; returns how many ran.
 #[inline(never)]
 fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &[u8], count: usize) -> usize {
-    let locked = lock_group(worker, batch, session, count);
+    let mut locked = lock_group(worker, batch, session, count);
+    if worker.locks.keyspace().snapshots.is_active() {
+        locked = before_large(worker, batch, session, input, locked);
+    }
     let mut ran = 0;
     for index in 0..locked {
         let planned = batch.planned[index];
@@ -248,6 +258,22 @@ fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, count: usiz
         worker.prefetch(session, &keys[..locked]);
     }
     locked
+}
+
+/// While a snapshot runs: how many of the first `count` commands come before one that would have to hand over a value too
+/// large for a worker.
+#[cold]
+fn before_large(worker: &Worker, batch: &Batch, session: &Session, input: &[u8], count: usize) -> usize {
+    let is_large = |index: &usize| {
+        let (planned, hashed) = (batch.planned[*index], batch.keys[*index]);
+        let route = route::of(worker.routes, planned.id);
+        let args = batch.requests[*index].args(&input[planned.start..planned.end]);
+        let reads_at_ms = (!route.spec.flags.contains(Flags::WRITE)).then_some(worker.now_ms);
+        args.get(route.single_key as usize).is_some_and(|key| {
+            worker.locks.is_too_large_to_hand_over(hashed.slot, session.db, hashed.hash, key, reads_at_ms)
+        })
+    };
+    (0..count).find(is_large).unwrap_or(count)
 }
 
 #[inline]

@@ -142,8 +142,11 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
     if let Some(step) = worker.paused(session, spec) {
         return Ok(Prepared::Wait(step));
     }
-    if worker.shared.keyspace.snapshots.is_full() && writes(session, spec) {
-        // A snapshot runs and its sink is slow: what this command would have to hand over finds no room.
+    let holds_writes = worker.shared.keyspace.snapshots.is_full()
+        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed);
+    if holds_writes && writes(session, spec) {
+        // A snapshot runs and its sink is slow: what this command would have to hand over finds no room. Or the last
+        // snapshot before the end is being written.
         return Ok(Prepared::Wait(Step::Retry));
     }
     Ok(Prepared::Run(spec))
@@ -319,6 +322,10 @@ fn run_on_keys(
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
+    if worker.locks.keyspace().snapshots.is_active() && worker.leaves_to_snapshot(id, session, spec, args) {
+        worker.locks.unlock_all();
+        return Ok(Step::Again);
+    }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
     let may_go = !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
@@ -377,6 +384,29 @@ fn offload(
 }
 
 impl Worker {
+    /// While a snapshot runs: whether a command would have to hand over a value too large for a worker. Then it is left
+    /// to the snapshot's threads, and the connection is woken when they have it. The slots of the keys are held.
+    pub(crate) fn leaves_to_snapshot(
+        &mut self,
+        id: ConnId,
+        session: &Session,
+        spec: &CommandSpec,
+        args: Args<'_>,
+    ) -> bool {
+        let reads_at_ms = (!writes(session, spec)).then_some(self.now_ms);
+        let Ok(keys) = table::keys::touched_keys(spec, &args) else { return false };
+        for bytes in keys.into_iter().filter_map(|key| args.get(key.position as usize)) {
+            let Hashed { slot, hash, .. } = Hashed::new(&self.locks, bytes);
+            if self.locks.holds(slot)
+                && self.locks.is_too_large_to_hand_over(slot, session.db, hash, bytes, reads_at_ms)
+            {
+                let wake = keyspace::lock::Wake::Worker { worker: self.index, token: id.as_u64() };
+                return self.locks.keyspace().snapshots.ask_for(slot, session.db, bytes, wake);
+            }
+        }
+        false
+    }
+
     /// What commands of this session run with on another thread.
     pub(crate) fn footing(&self, session: &Session, slots: &[Slot]) -> Footing {
         Footing {
@@ -510,6 +540,12 @@ impl Worker {
         let durability = &self.shared.durability;
         if !durability.restricts.load(Ordering::Relaxed) || self.is_replaying {
             return Ok(());
+        }
+        let is_kept_out = |spec: &CommandSpec| !spec.flags.contains(Flags::LOADING);
+        if durability.loading.is_on()
+            && (is_kept_out(spec) || (spec.id == CommandId::Exec && transaction::queues(session, is_kept_out)))
+        {
+            return Err(reject(self, spec, crate::durability::load::LOADING));
         }
         let writes = spec.flags.contains(Flags::WRITE)
             || (spec.id == CommandId::Exec && transaction::queues(session, |spec| spec.flags.contains(Flags::WRITE)));

@@ -148,6 +148,14 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Step::Busy(busy);
     }
+    if worker.locks.keyspace().snapshots.is_active()
+        && queued
+            .iter()
+            .any(|(command, args)| worker.leaves_to_snapshot(id, session, table::spec(*command), args.as_args()))
+    {
+        worker.locks.unlock_all();
+        return Step::Again;
+    }
     if is_long(worker, session, queued) {
         worker.locks.unlock_all();
         return Step::Parked;

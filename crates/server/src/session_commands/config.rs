@@ -43,7 +43,10 @@ pub(crate) fn run(
         }
         CommandId::ConfigSet => {
             let arguments: Vec<&[u8]> = args.slice(2).iter().collect();
-            let context = SetContext { client_is_local: session.is_local(), is_loading: false };
+            let context = SetContext {
+                client_is_local: session.is_local(),
+                is_loading: worker.shared.durability.loading.is_on(),
+            };
             let shared = worker.shared.clone();
             let (before, index) = (shared.config.snapshot(), worker.index);
             let mut acting = Acting { shared: &shared, asker: index, has_new_listeners: false };

@@ -5,6 +5,7 @@
 
 use super::latency;
 use crate::durability::claim::Purpose;
+use crate::durability::load::Loading;
 use crate::exec::Step;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
@@ -288,7 +289,7 @@ fn persistence(report: &mut Report<'_>) {
         (snapshot.handed_over_bytes(), snapshot.keys_done(), snapshot.keys_total)
     });
     report.fields(&[
-        ("loading", 0),
+        ("loading", u64::from(durability.loading.is_on())),
         ("async_loading", 0),
         ("current_cow_peak", handed_over),
         ("current_cow_size", handed_over),
@@ -312,8 +313,8 @@ fn persistence(report: &mut Report<'_>) {
     report.fields(&[
         ("rdb_saves", durability.saves.load(Ordering::Relaxed)),
         ("rdb_last_cow_size", durability.last_handed_over.load(Ordering::Relaxed)),
-        ("rdb_last_load_keys_expired", 0),
-        ("rdb_last_load_keys_loaded", 0),
+        ("rdb_last_load_keys_expired", durability.loading.expired.load(Ordering::Relaxed)),
+        ("rdb_last_load_keys_loaded", durability.loading.keys.load(Ordering::Relaxed)),
     ]);
     append_only_file(report);
     report.fields(&[("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
@@ -329,6 +330,29 @@ fn persistence(report: &mut Report<'_>) {
             ("aof_disk_stalled", u64::from(log.is_stalled)),
         ]);
     }
+    if durability.loading.is_on() {
+        loading(report, &durability.loading);
+    }
+}
+
+fn loading(report: &mut Report<'_>, loading: &Loading) {
+    let total = loading.total_bytes.load(Ordering::Relaxed);
+    let done = loading.progress().bytes.load(Ordering::Relaxed);
+    let started_s = loading.started_s.load(Ordering::Relaxed);
+    let elapsed_s = u64::try_from(crate::process::now_ms() / 1000 - started_s).unwrap_or(0);
+    // Redis: in the first second nothing is known.
+    let left = total.saturating_sub(done);
+    let eta_s = if elapsed_s == 0 { 1 } else { elapsed_s.saturating_mul(left) / (done + 1) };
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if total == 0 { 0.0 } else { done as f64 * 100.0 / total as f64 };
+    report.field("loading_start_time", started_s);
+    report.fields(&[
+        ("loading_total_bytes", total),
+        ("loading_rdb_used_mem", loading.used_memory.load(Ordering::Relaxed)),
+        ("loading_loaded_bytes", done),
+    ]);
+    report.field("loading_loaded_perc", format_args!("{percent:.2}"));
+    report.field("loading_eta_seconds", eta_s);
 }
 
 fn stats(report: &mut Report<'_>) {

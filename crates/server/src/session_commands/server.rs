@@ -4,9 +4,8 @@
 use super::{acl, client, debug, info};
 use crate::aof::State as LogState;
 use crate::aof::rewrite::Asked;
-use crate::durability::save;
+use crate::durability::{save, shutdown};
 use crate::exec::Step;
-use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
@@ -71,7 +70,7 @@ pub(crate) fn run(
             worker.reply.int(0);
             worker.reply.empty_array();
         }
-        C::Shutdown => return shutdown(worker, args),
+        C::Shutdown => return shutdown(worker, id, session, args),
         C::Waitaof => return wait_for_log(worker, session, args),
         C::Wait => wait(worker, args)?,
         C::Replicaof | C::Slaveof => replica_of(worker, args)?,
@@ -135,32 +134,31 @@ fn monitor(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<(),
     Ok(())
 }
 
-fn shutdown(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
-    let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
+fn shutdown(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let (mut options, mut aborts) = (shutdown::Options::default(), false);
     for word in args.slice(1).iter() {
         match word {
-            _ if options::is_word(word, "nosave") => saves_not = true,
-            _ if options::is_word(word, "save") => saves = true,
-            _ if options::is_word(word, "now") || options::is_word(word, "force") => others = true,
+            _ if options::is_word(word, "nosave") => options.saves_not = true,
+            _ if options::is_word(word, "save") => options.saves = true,
+            _ if options::is_word(word, "now") => options.now = true,
+            _ if options::is_word(word, "force") => options.force = true,
             _ if options::is_word(word, "abort") => aborts = true,
             _ => return Err(commands::error::SYNTAX),
         }
     }
-    if (aborts && (saves || saves_not || others)) || (saves && saves_not) {
+    if (aborts && args.len() > 2) || (options.saves && options.saves_not) {
         return Err(commands::error::SYNTAX);
     }
     if aborts {
-        return Err(CmdError::new("ERR No shutdown in progress."));
+        if !worker.shared.abort_shutdown() {
+            return Err(CmdError::new("ERR No shutdown in progress."));
+        }
+        worker.reply.ok();
+        return Ok(Step::Done);
     }
-    if saves {
-        crate::log!(
-            Level::Warning,
-            "SHUTDOWN SAVE: there is nothing to save to yet, snapshots follow with the durability work"
-        );
-        return Err(NO_PERSISTENCE);
-    }
-    worker.shared.stop(0);
-    Ok(Step::CloseNow)
+    let asker = save::Asker::new(worker, id, session, CommandId::Shutdown, args);
+    worker.shared.shut_down(options, Some(asker));
+    Ok(Step::Parked)
 }
 
 /// There are no replicas to wait for, so waiting would only take time.
