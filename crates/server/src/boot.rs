@@ -114,6 +114,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
         .map(|(kind, _)| *kind)
         .collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    shared.aof.adopt(&shared.config.snapshot());
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
@@ -299,5 +300,7 @@ fn run_workers(
         }
     }
     watch.close();
+    // No worker can write any more: what they have answered is in the journal.
+    shared.finish_aof();
     result
 }

@@ -287,15 +287,7 @@ impl Shared {
             bell.end = true;
             self.aof.rung.notify_all();
         }
-        let is_waiting = self.aof.state() == State::Waiting;
-        if is_waiting {
-            crate::log!(
-                crate::process::log::Level::Warning,
-                "Writing initial AOF. Can't exit."
-            );
-        } else {
-            crate::log!(crate::process::log::Level::Notice, "Calling fsync() on the AOF file.");
-        }
+        crate::log!(crate::process::log::Level::Notice, "Calling fsync() on the AOF file.");
         let mut writer = self.aof.writer.lock();
         self.write_pending(&mut writer);
         let fine = writer.sync_here(&self.aof);
