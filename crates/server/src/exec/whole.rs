@@ -354,7 +354,13 @@ fn swap(worker: &mut Worker, db: DbIndex, args: Args<'_>) -> Result<Step, CmdErr
             .ok_or(commands::error::DB_OUT_OF_RANGE)
     };
     let (first, second) = (within(first)?, within(second)?);
-    if first != second && !do_alone(worker, db, args, |worker| swap_all(worker, first, second)) {
+    // Redis records it even if it changes nothing.
+    let swapped = do_alone(worker, db, args, |worker| {
+        if first != second {
+            swap_all(worker, first, second);
+        }
+    });
+    if !swapped {
         return Ok(Step::Retry);
     }
     worker.events.dirty += 1;
