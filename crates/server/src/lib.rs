@@ -8,12 +8,12 @@
 //! - A worker never sleeps on a slot: a connection that cannot go on is parked.
 //! - No slot lock is held when a worker goes back to its event loop.
 
+pub mod aof;
 pub mod boot;
 pub mod client_list;
 pub mod clients;
 pub mod config;
 pub mod cron;
-pub mod aof;
 pub mod durability;
 pub mod exec;
 pub mod latency;

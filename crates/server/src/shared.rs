@@ -1,7 +1,7 @@
 //! What all workers share.
 
-use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::aof::Aof;
+use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;

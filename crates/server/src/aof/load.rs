@@ -89,10 +89,7 @@ pub fn open(shared: &Arc<Shared>, config: &Config) -> Result<(), Failed> {
         Failed
     };
     let shown = files.directory.display().to_string();
-    files
-        .disk
-        .create_directory(&files.directory)
-        .map_err(|error| say("or create append-only dir", &shown, &error))?;
+    files.disk.create_directory(&files.directory).map_err(|error| say("or create append-only dir", &shown, &error))?;
     if files.manifest.is_empty() {
         files.make_base(shared, config).map_err(|error| {
             log!(Level::Warning, "Write error writing append only file on disk: {}", error_text(&error));
@@ -328,7 +325,11 @@ impl Player {
             log!(
                 Level::Notice,
                 "{}",
-                if is_old { "Reading RDB preamble from AOF file..." } else { "Reading RDB base file on AOF loading..." }
+                if is_old {
+                    "Reading RDB preamble from AOF file..."
+                } else {
+                    "Reading RDB base file on AOF loading..."
+                }
             );
             let frames = self.load_base(claim, file, start, name, is_old)?;
             if is_old {
@@ -412,7 +413,11 @@ impl Player {
                         Level::Warning,
                         "Bad file format reading the append only file {name}: make a backup of your AOF file, then use ./redis-check-aof --fix <filename.manifest>"
                     );
-                    log!(Level::Warning, "The fault is at offset {offset} (0x{offset:x}) of {}: {why}. All before it is intact. `oxidis check-aof` tells how much lies behind it", path.display());
+                    log!(
+                        Level::Warning,
+                        "The fault is at offset {offset} (0x{offset:x}) of {}: {why}. All before it is intact. `oxidis check-aof` tells how much lies behind it",
+                        path.display()
+                    );
                     break Err(Failed);
                 }
                 Err(FrameError::Io(error)) => {
@@ -490,9 +495,9 @@ fn is_relative(id: CommandId, args: Args<'_>) -> bool {
     use CommandId as C;
     match id {
         C::Expire | C::Pexpire | C::Setex | C::Psetex | C::Xadd => true,
-        C::Set | C::Getex => args.iter().skip(2).any(|word| {
-            word.eq_ignore_ascii_case(b"ex") || word.eq_ignore_ascii_case(b"px")
-        }),
+        C::Set | C::Getex => {
+            args.iter().skip(2).any(|word| word.eq_ignore_ascii_case(b"ex") || word.eq_ignore_ascii_case(b"px"))
+        }
         C::Restore => !args.iter().skip(4).any(|word| word.eq_ignore_ascii_case(b"absttl")),
         _ => false,
     }

@@ -36,8 +36,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 pub(crate) use writer::Writer;
 
-/// A reply waits for its write to the file so long at most, unless it is to be forced to disk.
+/// A reply waits so long at most for its write to the file while the file is being forced to disk.
 pub(crate) const HOLD_MAX: Duration = Duration::from_millis(50);
+/// The same while it is not: then a write takes no time, unless the threads do not get to run.
+pub(crate) const HOLD_MAX_WRITING: Duration = Duration::from_millis(1000);
 
 /// Whether there is a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -146,7 +146,8 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
             aof.durable.fetch_max(upto, Ordering::SeqCst);
         }
         Err(error) => {
-            let is_present = aof.writer.lock().log.as_ref().is_some_and(|log: &Log| log.generation() == open.generation);
+            let is_present =
+                aof.writer.lock().log.as_ref().is_some_and(|log: &Log| log.generation() == open.generation);
             *handle = None;
             if is_present {
                 sync_failed(shared, aof, &error);

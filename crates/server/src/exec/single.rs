@@ -327,7 +327,8 @@ fn run_on_keys(
         return Ok(Step::Again);
     }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-    let may_go = !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
+    let may_go =
+        !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
