@@ -121,6 +121,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     if !shared.acl.load_at_start(&users, &started.aclfile, started.acl_pubsub_default.allows_all()) {
         return 1;
     }
+    shared.aof.adopt(&shared.config.snapshot());
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
@@ -306,5 +307,7 @@ fn run_workers(
         }
     }
     watch.close();
+    // No worker can write any more: what they have answered is in the journal.
+    shared.finish_aof();
     result
 }

@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use crate::acl::Acl;
+use crate::aof::Aof;
 use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
 use crate::key_stats::KeyStats;
@@ -67,6 +68,8 @@ pub struct Shared {
     pub pause_writes_only: AtomicBool,
     /// Snapshots, files.
     pub durability: Durability,
+    /// The append only file.
+    pub aof: Aof,
     /// Changes up to the last save.
     pub dirty_at_save: AtomicU64,
     /// Unix seconds of the last save (the start, until there is one).
@@ -212,6 +215,7 @@ impl Shared {
             pause_until_ms: AtomicI64::new(0),
             pause_writes_only: AtomicBool::new(false),
             durability: Durability::default(),
+            aof: Aof::default(),
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),

@@ -14,6 +14,7 @@ use crate::worker::Worker;
 use commands::table::{self, CommandId, CommandSpec, Flags};
 use commands::{CmdError, CmdResult};
 use keyspace::DbView;
+use keyspace::journal::effects::Verbatim;
 use net::ConnId;
 use resp::{Args, OwnedArgs};
 use std::sync::Arc;
@@ -171,6 +172,9 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
 /// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
 /// slots are held.
 fn is_long(worker: &mut Worker, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+    if worker.is_replaying {
+        return false;
+    }
     let mut cost = 0_usize;
     for (command, args) in queued {
         let args = args.as_args();
@@ -237,7 +241,9 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         return;
     }
     worker.reply.array(queued.len());
+    worker.locks.effects.begin();
     for (command, args) in queued {
+        let (db, dirty) = (session.db, worker.events.dirty);
         let spec = table::spec(*command);
         let args = args.as_args();
         let before = worker.reply.len();
@@ -263,8 +269,10 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         if let Err(error) = result {
             worker.answer_error(before, *command, &error);
         }
+        worker.record(db, Verbatim::Args(args), dirty);
         worker.note_call(session, *command, args);
     }
+    worker.locks.effects.end();
     // EXEC's own time is counted from here: its commands have had theirs.
     worker.last_tick = ticks::now();
 }

@@ -13,7 +13,7 @@ use crate::key_stats::TYPES;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
 use crate::shared::Shared;
-use crate::stats::CommandStats;
+use crate::stats::{CommandStats, LatencyHistogram};
 use crate::ticks;
 use crate::worker::Worker;
 use commands::table;
@@ -263,6 +263,26 @@ fn memory(report: &mut Report<'_>) {
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
 }
 
+/// The fields of the append only file that are always there.
+fn append_only_file(report: &mut Report<'_>) {
+    let shared = report.worker.shared.clone();
+    let (aof, rewrite) = (&shared.aof, &shared.aof.rewrite);
+    report.fields(&[
+        ("aof_enabled", u64::from(aof.state() != crate::aof::State::Off)),
+        ("aof_rewrite_in_progress", u64::from(rewrite.is_running())),
+        ("aof_rewrite_scheduled", u64::from(rewrite.is_scheduled())),
+    ]);
+    report.field("aof_last_rewrite_time_sec", rewrite.last_took_s());
+    report.field("aof_current_rewrite_time_sec", rewrite.running_s());
+    report.field("aof_last_bgrewrite_status", rewrite.status());
+    report.fields(&[
+        ("aof_rewrites", rewrite.count.load(Ordering::Relaxed)),
+        ("aof_rewrites_consecutive_failures", rewrite.failures.load(Ordering::Relaxed)),
+    ]);
+    report.field("aof_last_write_status", if aof.errno().is_some() { "err" } else { "ok" });
+    report.field("aof_last_cow_size", rewrite.copied_bytes.load(Ordering::Relaxed));
+}
+
 fn persistence(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
     let durability = &shared.durability;
@@ -299,16 +319,21 @@ fn persistence(report: &mut Report<'_>) {
         ("rdb_last_cow_size", durability.last_handed_over.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_expired", durability.loading.expired.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_loaded", durability.loading.keys.load(Ordering::Relaxed)),
-        ("aof_enabled", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
     ]);
-    report.field("aof_last_rewrite_time_sec", -1);
-    report.field("aof_current_rewrite_time_sec", -1);
-    report.field("aof_last_bgrewrite_status", "ok");
-    report.fields(&[("aof_rewrites", 0), ("aof_rewrites_consecutive_failures", 0)]);
-    report.field("aof_last_write_status", "ok");
-    report.fields(&[("aof_last_cow_size", 0), ("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    append_only_file(report);
+    report.fields(&[("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    if shared.aof.state() != crate::aof::State::Off {
+        let log = shared.aof_report();
+        report.fields(&[
+            ("aof_current_size", log.bytes),
+            ("aof_base_size", log.base_bytes),
+            ("aof_pending_rewrite", u64::from(shared.aof.rewrite.is_scheduled())),
+            ("aof_buffer_length", log.buffer_bytes),
+            ("aof_pending_bio_fsync", log.pending_syncs),
+            ("aof_delayed_fsync", log.delayed),
+            ("aof_disk_stalled", u64::from(log.is_stalled)),
+        ]);
+    }
     if durability.loading.is_on() {
         loading(report, &durability.loading);
     }
@@ -487,7 +512,7 @@ fn latency_stats(report: &mut Report<'_>) {
             .latency_tracking_info_percentiles
             .iter()
             .map(|percentile| {
-                let end_ns = latency::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
+                let end_ns = LatencyHistogram::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
                 #[allow(clippy::cast_precision_loss)]
                 let end_us = end_ns as f64 / 1000.0;
                 format!("p{}={end_us:.3}", percentile_label(*percentile))

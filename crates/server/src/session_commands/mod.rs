@@ -96,8 +96,8 @@ pub(crate) fn run(
         C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => {
             pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args)
         }
-        C::Publish => pubsub::publish(worker, false, args),
-        C::Spublish => pubsub::publish(worker, true, args),
+        C::Publish => pubsub::publish(worker, session.db, false, args),
+        C::Spublish => pubsub::publish(worker, session.db, true, args),
         C::PubsubChannels | C::PubsubNumsub | C::PubsubNumpat | C::PubsubShardchannels | C::PubsubShardnumsub => {
             pubsub::introspect(worker, command, args)
         }
