@@ -14,7 +14,7 @@
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod assertions;
 mod cluster;
@@ -37,10 +37,10 @@ mod results;
 mod run;
 mod search;
 mod suite;
-#[allow(unsafe_code)]
 mod sys;
 mod template;
 mod uri;
 mod workload;
 
+pub use help::tool;
 pub use run::run;

@@ -1,10 +1,12 @@
 //! The keyspace: all slots, the gate, the parked, the counters.
 
 use crate::gate::Gate;
+use crate::journal::Journal;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
 use crate::snapshot::Snapshots;
+use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -21,8 +23,12 @@ pub struct Keyspace {
     pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
+    /// What clients remember of keys.
+    pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
+    /// What changed, for those who read it: AOF, replicas.
+    pub journal: Journal,
     /// Where connections wait for slots.
     pub parking: Parking,
     /// Frees what is costly to free.
@@ -70,7 +76,9 @@ impl Keyspace {
             snapshots: Snapshots::default(),
             space,
             databases,
+            tracking: TrackingCounts::default(),
             gate: Gate::default(),
+            journal: Journal::default(),
             parking: Parking::default(),
             reclaimer: Reclaimer::default(),
             counters: Mutex::new(Vec::new()),

@@ -6,6 +6,7 @@
 use crate::events::Events;
 use crate::gate::Participant;
 use crate::hashing::hash_key;
+use crate::journal::effects::Effects;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
 use crate::slot::{Db, DbIndex, Slot, SlotData};
@@ -30,6 +31,8 @@ pub struct LockSet {
     /// What this thread hands over to the snapshot that runs.
     pub(crate) hand: Option<Hand>,
     pub(crate) counters: Arc<CachePadded<Counters>>,
+    /// What the commands of this thread did, for the journal.
+    pub effects: Effects,
 }
 
 impl LockSet {
@@ -46,6 +49,7 @@ impl LockSet {
             inside: false,
             hand: None,
             counters,
+            effects: Effects::default(),
         }
     }
 
@@ -61,6 +65,15 @@ impl LockSet {
         debug_assert!(!self.inside && self.held.is_empty());
         self.keyspace.gate.enter(self.participant);
         self.inside = true;
+        self.ask_recording();
+    }
+
+    /// Asks anew whether the journal is read. Holds until the thread lets the gate be closed again; to be called by one
+    /// that does not [`LockSet::enter`], when its long run has begun.
+    #[inline]
+    pub fn ask_recording(&mut self) {
+        let recording = self.keyspace.journal.is_read();
+        self.effects.set_recording(recording);
     }
 
     /// Ends a batch. All locks must have been given back.
@@ -132,10 +145,47 @@ impl LockSet {
         self.keyspace.parking.park(slot, &self.keyspace.slots[slot.index()].lock, wake)
     }
 
-    /// Gives all locks back.
+    /// Gives all locks back. What was done under them goes to the journal first.
     #[inline]
     pub fn unlock_all(&mut self) {
+        if self.effects.is_recording() {
+            self.unlock_recorded();
+        } else {
+            self.unlock_down_to(0);
+        }
+    }
+
+    #[inline(never)]
+    fn unlock_recorded(&mut self) {
+        // Inside a transaction a command that gives back its own locks does not end it.
+        if !self.effects.is_open() {
+            self.append_effects();
+        }
         self.unlock_down_to(0);
+        self.wake_readers();
+    }
+
+    /// Wakes those who read the journal, unless this thread still holds something.
+    fn wake_readers(&mut self) {
+        if self.held.is_empty() && !self.alone && !self.effects.wakers.is_empty() {
+            crate::journal::wake(std::mem::take(&mut self.effects.wakers));
+        }
+    }
+
+    /// For commands that hold no slot: has what they did appended to the journal.
+    pub fn flush_effects(&mut self) {
+        if !self.effects.is_open() {
+            self.append_effects();
+            self.wake_readers();
+        }
+    }
+
+    /// Appends what this thread's commands did to the journal. Their slots must still be held.
+    pub fn append_effects(&mut self) {
+        if !self.effects.is_empty() {
+            let keyspace = &self.keyspace;
+            self.effects.flush(|bytes, runs| keyspace.journal.append(bytes, runs));
+        }
     }
 
     #[inline]
@@ -197,13 +247,16 @@ impl LockSet {
     /// Opens the gate and goes back into a batch.
     pub fn end_alone(&mut self, token: Alone) {
         let Alone(()) = token;
+        self.append_effects();
         self.alone = false;
         self.keyspace.gate.open();
+        self.wake_readers();
         self.enter();
     }
 
     /// After a panic in a command: gives back whatever is held, so that nobody else waits for ever.
     pub fn recover(&mut self) {
+        self.append_effects();
         if std::mem::take(&mut self.alone) {
             self.keyspace.gate.open();
         }
@@ -273,6 +326,18 @@ impl LockSet {
             None => garbage.extend(detached.into_iter().map(|(_, db)| db)),
         }
         gone
+    }
+
+    /// Forgets what clients remember of a held slot's keys.
+    pub fn untrack_slot(&mut self, slot: Slot) {
+        let keyspace = self.keyspace().clone();
+        let data = self.slot_mut(slot);
+        if let Some(extras) = &mut data.extras {
+            extras.untrack_all(&keyspace.tracking);
+            if extras.is_empty() {
+                data.extras = None;
+            }
+        }
     }
 
     /// Notes as ready the keys of streams that somebody waits for, before [`LockSet::empty_slot`]: readers of groups are

@@ -1,7 +1,10 @@
 //! `oxidis`: argv to subcommand, nothing else.
 //!
-//! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary.
+//! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary. What `oxidis` says
+//! about its tools is in `about`.
 #![forbid(unsafe_code)]
+
+mod about;
 
 use keyspace::memory::Counting;
 use persistence::disk::RealDisk;
@@ -22,23 +25,6 @@ static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 
-const USAGE: &str = "\
-oxidis: a Redis-compatible data layer in one binary
-
-Usage: oxidis TOOL [ARGUMENTS]
-
-  server      the in-memory store         oxidis server [config-file] [--directive value …]
-  benchmark   the load generator          oxidis benchmark -t set,get -n 100000 -P 16
-  doctor      can this machine do it?     oxidis doctor --clients 120000
-  cli         the client                  oxidis cli -p 6379 INFO server
-  check-rdb   is this snapshot sound?     oxidis check-rdb dump.rdb
-
-  oxidis TOOL --help     what a tool can do
-  oxidis --version       the version
-
-A link to this binary named redis-server, redis-cli, redis-check-rdb (or oxidis-…) runs that tool.
-";
-
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
@@ -57,22 +43,7 @@ fn main() -> ExitCode {
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
         "check-rdb" => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
-        "--version" | "-v" | "version" => {
-            println!("oxidis {}", env!("CARGO_PKG_VERSION"));
-            0
-        }
-        "--help" | "-h" | "help" => {
-            print!("{USAGE}");
-            0
-        }
-        "" => {
-            eprint!("{USAGE}");
-            1
-        }
-        other => {
-            eprintln!("oxidis: there is no tool named '{other}'; 'oxidis --help' lists them");
-            1
-        }
+        _ => about::run(&tool, &rest),
     };
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

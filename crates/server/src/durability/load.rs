@@ -286,6 +286,14 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
     let config = shared.config.snapshot();
     let started = Instant::now();
     let Some(mut claim) = Claim::new(shared, Purpose::Loading) else { return true };
+    if config.appendonly {
+        // Redis: with a log to be kept the snapshot's file is not looked at, even if there is no log yet.
+        let loaded = crate::aof::load::load(shared, &config, &mut claim);
+        drop(claim);
+        let opened = loaded.and_then(|_| crate::aof::load::open(shared, &config));
+        drop(state);
+        return opened.is_ok();
+    }
     let path = file_of(&config);
     let rules = LoadRules { expires: true, replaces: false };
     let loaded = with_bar(shared, || load_file(shared, &mut claim, &config, &path, rules));

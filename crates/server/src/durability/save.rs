@@ -68,6 +68,7 @@ impl Asker {
             events,
             ticks,
             parts: Vec::new(),
+            upto: 0,
         };
         shared.post(self.worker, Message::Finished(finished));
     }

@@ -10,6 +10,9 @@
 
 use super::route;
 use super::{Step, single};
+use crate::acl::check;
+use crate::acl::rules::Rules;
+use crate::key_stats::LARGE_REQUEST;
 use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
@@ -17,6 +20,7 @@ use commands::Ctx;
 use commands::table::{self, CommandId, Flags};
 use keyspace::DbView;
 use keyspace::db::Hashed;
+use keyspace::journal::effects::Verbatim;
 use net::{ConnId, Flow, Then};
 use resp::{Args, Limits, Parse, Request, parse_request};
 use std::sync::atomic::Ordering;
@@ -39,6 +43,8 @@ pub struct Batch {
     planned: [Planned; GROUP],
     /// Their keys.
     keys: [Hashed; GROUP],
+    /// One of them is large.
+    has_large: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -55,7 +61,26 @@ impl Default for Batch {
             requests: std::array::from_fn(|_| Request::new()),
             planned: [nothing; GROUP],
             keys: [Hashed::NONE; GROUP],
+            has_large: false,
         }
+    }
+}
+
+impl Batch {
+    /// The key of a planned command, if it is sampled or large.
+    pub(crate) fn key_to_note<'a>(
+        &'a self,
+        routes: &'static [route::Route],
+        input: &'a [u8],
+        index: usize,
+        is_sample: bool,
+    ) -> Option<&'a [u8]> {
+        let planned = self.planned.get(index)?;
+        if !is_sample && planned.end - planned.start <= LARGE_REQUEST {
+            return None;
+        }
+        let args = self.requests.get(index)?.args(input.get(planned.start..planned.end)?);
+        args.get(route::of(routes, planned.id).single_key as usize)
     }
 }
 
@@ -172,6 +197,9 @@ fn gather(
     mut at: usize,
     limits: &Limits,
 ) -> (usize, usize, End) {
+    batch.has_large = false;
+    worker.renew_rights(session);
+    let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
         let start = at;
@@ -191,11 +219,12 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, args) {
+        match plan(worker, rules.as_deref(), args) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
+                batch.has_large |= at - start > LARGE_REQUEST;
             }
             None => return (index, start, End::Other { index, start }),
         }
@@ -205,10 +234,13 @@ fn gather(
 
 /// Whether a command may run in a group, and its hashed key.
 #[inline]
-fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
+fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
+        return None;
+    }
+    if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
         return None;
     }
     let key = args.get(route.single_key as usize)?;
@@ -226,7 +258,11 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
     for index in 0..locked {
         let planned = batch.planned[index];
         let args = batch.requests[index].args(&input[planned.start..planned.end]);
+        let dirty = worker.events.dirty;
         run_planned(worker, session, planned.id, &batch.keys[index], args);
+        if worker.locks.effects.is_recording() {
+            worker.record(session.db, verbatim(&input[planned.start..planned.end], args), dirty);
+        }
         ran += 1;
         // Who waits for a key is served before the next command; notifications can wait for the end of the group.
         if !worker.events.ready.is_empty() {
@@ -234,10 +270,19 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
             break;
         }
     }
+    let is_due = worker.sampler.is_due(ran);
+    if is_due | batch.has_large {
+        worker.note_group(batch, session, input, ran, is_due);
+    }
     worker.locks.unlock_all();
     worker.stats.processed.add(ran as u64);
     worker.after_command();
     ran
+}
+
+/// A request as the journal takes it: its bytes, unless it was an inline one.
+fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
+    if bytes.first() == Some(&b'*') { Verbatim::Frame(bytes) } else { Verbatim::Args(args) }
 }
 
 /// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.

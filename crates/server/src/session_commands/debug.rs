@@ -148,6 +148,7 @@ fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>)
             events: Events::default(),
             ticks,
             parts: Vec::new(),
+            upto: 0,
         };
         shared.post(index, Message::Finished(finished));
     });

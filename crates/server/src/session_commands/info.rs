@@ -3,14 +3,17 @@
 //! Cheap to ask: the counters of all workers are summed, the allocator's figures are at most a tenth of a second old,
 //! and what needs a walk over the keys was found by the workers on their rounds.
 
+use super::key_stats::SHOWN;
 use super::latency;
+use crate::acl::log::Reason;
 use crate::durability::claim::Purpose;
 use crate::durability::load::Loading;
 use crate::exec::Step;
+use crate::key_stats::TYPES;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
 use crate::shared::Shared;
-use crate::stats::CommandStats;
+use crate::stats::{CommandStats, LatencyHistogram};
 use crate::ticks;
 use crate::worker::Worker;
 use commands::table;
@@ -22,7 +25,7 @@ use std::sync::atomic::Ordering;
 /// A section: its name in requests, whether it is among those given without a request, and what writes it.
 type Section = (&'static str, bool, fn(&mut Report<'_>));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("server", true, server),
     ("clients", true, clients),
     ("memory", true, memory),
@@ -36,6 +39,7 @@ const SECTIONS: [Section; 13] = [
     ("latencystats", false, latency_stats),
     ("cluster", true, cluster),
     ("keyspace", true, keyspace),
+    ("keystats", false, key_stats),
 ];
 
 /// The text in the making.
@@ -174,7 +178,7 @@ fn clients(report: &mut Report<'_>) {
         ("client_recent_max_input_buffer", most(|stats| stats.recent_max_input.get())),
         ("client_recent_max_output_buffer", most(|stats| stats.recent_max_output.get())),
         ("blocked_clients", blocked),
-        ("tracking_clients", 0),
+        ("tracking_clients", shared.tracking_clients()),
         ("clients_in_timeout_table", shared.sum(|stats| stats.timers.get())),
         ("total_blocking_keys", blocking_keys),
         ("total_blocking_keys_on_nokey", 0),
@@ -259,6 +263,26 @@ fn memory(report: &mut Report<'_>) {
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
 }
 
+/// The fields of the append only file that are always there.
+fn append_only_file(report: &mut Report<'_>) {
+    let shared = report.worker.shared.clone();
+    let (aof, rewrite) = (&shared.aof, &shared.aof.rewrite);
+    report.fields(&[
+        ("aof_enabled", u64::from(aof.state() != crate::aof::State::Off)),
+        ("aof_rewrite_in_progress", u64::from(rewrite.is_running())),
+        ("aof_rewrite_scheduled", u64::from(rewrite.is_scheduled())),
+    ]);
+    report.field("aof_last_rewrite_time_sec", rewrite.last_took_s());
+    report.field("aof_current_rewrite_time_sec", rewrite.running_s());
+    report.field("aof_last_bgrewrite_status", rewrite.status());
+    report.fields(&[
+        ("aof_rewrites", rewrite.count.load(Ordering::Relaxed)),
+        ("aof_rewrites_consecutive_failures", rewrite.failures.load(Ordering::Relaxed)),
+    ]);
+    report.field("aof_last_write_status", if aof.errno().is_some() { "err" } else { "ok" });
+    report.field("aof_last_cow_size", rewrite.copied_bytes.load(Ordering::Relaxed));
+}
+
 fn persistence(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
     let durability = &shared.durability;
@@ -295,16 +319,21 @@ fn persistence(report: &mut Report<'_>) {
         ("rdb_last_cow_size", durability.last_handed_over.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_expired", durability.loading.expired.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_loaded", durability.loading.keys.load(Ordering::Relaxed)),
-        ("aof_enabled", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
     ]);
-    report.field("aof_last_rewrite_time_sec", -1);
-    report.field("aof_current_rewrite_time_sec", -1);
-    report.field("aof_last_bgrewrite_status", "ok");
-    report.fields(&[("aof_rewrites", 0), ("aof_rewrites_consecutive_failures", 0)]);
-    report.field("aof_last_write_status", "ok");
-    report.fields(&[("aof_last_cow_size", 0), ("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    append_only_file(report);
+    report.fields(&[("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    if shared.aof.state() != crate::aof::State::Off {
+        let log = shared.aof_report();
+        report.fields(&[
+            ("aof_current_size", log.bytes),
+            ("aof_base_size", log.base_bytes),
+            ("aof_pending_rewrite", u64::from(shared.aof.rewrite.is_scheduled())),
+            ("aof_buffer_length", log.buffer_bytes),
+            ("aof_pending_bio_fsync", log.pending_syncs),
+            ("aof_delayed_fsync", log.delayed),
+            ("aof_disk_stalled", u64::from(log.is_stalled)),
+        ]);
+    }
     if durability.loading.is_on() {
         loading(report, &durability.loading);
     }
@@ -381,9 +410,9 @@ fn stats(report: &mut Report<'_>) {
         ("active_defrag_key_misses", 0),
         ("total_active_defrag_time", 0),
         ("current_active_defrag_time", 0),
-        ("tracking_total_keys", 0),
-        ("tracking_total_items", 0),
-        ("tracking_total_prefixes", 0),
+        ("tracking_total_keys", shared.keyspace.tracking.keys()),
+        ("tracking_total_items", shared.keyspace.tracking.items()),
+        ("tracking_total_prefixes", shared.tracking.prefix_count() as u64),
         ("unexpected_error_replies", 0),
         ("oxidis_panics", shared.sum(|stats| stats.panics.get())),
         ("total_error_replies", shared.sum(|stats| stats.errors.get())),
@@ -399,10 +428,10 @@ fn stats(report: &mut Report<'_>) {
         ("eventloop_duration_cmd_sum", ticks::to_microseconds(command_ticks)),
         ("instantaneous_eventloop_cycles_per_sec", whole(rates.turns)),
         ("instantaneous_eventloop_duration_usec", whole(rates.turn_us)),
-        ("acl_access_denied_auth", shared.acl_denied_auth.load(Ordering::Relaxed)),
-        ("acl_access_denied_cmd", 0),
-        ("acl_access_denied_key", 0),
-        ("acl_access_denied_channel", 0),
+        ("acl_access_denied_auth", shared.acl.log.count(Reason::Auth)),
+        ("acl_access_denied_cmd", shared.acl.log.count(Reason::Command)),
+        ("acl_access_denied_key", shared.acl.log.count(Reason::Key)),
+        ("acl_access_denied_channel", shared.acl.log.count(Reason::Channel)),
     ]);
 }
 
@@ -483,7 +512,7 @@ fn latency_stats(report: &mut Report<'_>) {
             .latency_tracking_info_percentiles
             .iter()
             .map(|percentile| {
-                let end_ns = latency::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
+                let end_ns = LatencyHistogram::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
                 #[allow(clippy::cast_precision_loss)]
                 let end_us = end_ns as f64 / 1000.0;
                 format!("p{}={end_us:.3}", percentile_label(*percentile))
@@ -527,6 +556,32 @@ fn keyspace(report: &mut Report<'_>) {
         let found = survey.get(db as usize).copied().unwrap_or_default();
         let mean_ttl_ms = if expiring == 0 { 0 } else { found.ttl_ms.checked_div(found.ttl_samples).unwrap_or(0) };
         report.field(&format!("db{db}"), format_args!("keys={keys},expires={expiring},avg_ttl={mean_ttl_ms}"));
+    }
+}
+
+/// Hot and big keys; not in Redis, and not shown unless asked for.
+fn key_stats(report: &mut Report<'_>) {
+    let text = |key: &[u8]| String::from_utf8_lossy(&resp::quote_repr(key)).into_owned();
+    for (index, hot) in report.worker.hot_keys(SHOWN).iter().enumerate() {
+        report.field(
+            &format!("hot_key_{index}"),
+            format_args!(
+                "db={},ops_per_sec={:.0},percent={:.1},key={}",
+                hot.db.0,
+                hot.per_second,
+                hot.percent,
+                text(&hot.key)
+            ),
+        );
+    }
+    let mut of_type = [0; TYPES.len()];
+    for big in report.worker.big_keys(SHOWN, None) {
+        let index = of_type[big.kind];
+        of_type[big.kind] += 1;
+        report.field(
+            &format!("big_{}_{index}", TYPES[big.kind]),
+            format_args!("db={},size={},key={}", big.db.0, big.size, text(&big.key)),
+        );
     }
 }
 
