@@ -40,6 +40,9 @@ pub(crate) const CONSTANTS: &[(&str, i64)] = &[
     ("REDIS_VERSION_NUM", 0x0007_0205),
 ];
 
+/// The chunk name of the prelude.
+pub(crate) const PRELUDE_NAME: &str = "=prelude";
+
 /// The version that scripts see.
 pub(crate) const REDIS_VERSION: &str = "7.2.5";
 
@@ -122,7 +125,9 @@ fn with_arguments<R>(args: &MultiValue, work: impl FnOnce(&[&[u8]]) -> R) -> Res
     for value in args {
         held.push(match value {
             Value::String(string) => Held::Bytes(string.as_bytes()),
-            Value::Integer(integer) => Held::Text(SmallVec::from_slice(itoa::Buffer::new().format(*integer).as_bytes())),
+            Value::Integer(integer) => {
+                Held::Text(SmallVec::from_slice(itoa::Buffer::new().format(*integer).as_bytes()))
+            }
             Value::Number(number) => {
                 let mut text = Vec::new();
                 let integer = cast_i64(*number);
@@ -205,9 +210,7 @@ fn set_repl(call: &Call<'_>) -> mlua::Result<MultiValue> {
     }
     let flags = cast_i64(number_of(call.lua, call.arg(0)).unwrap_or(0.0));
     if flags & !(AOF | REPLICAS) != 0 {
-        return Err(
-            call.api_error("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
-        );
+        return Err(call.api_error("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."));
     }
     if HOST.is_set() {
         HOST.with(|host| host.set_replication(flags & AOF != 0, flags & REPLICAS != 0));
@@ -376,24 +379,34 @@ pub(crate) fn handle_error(lua: &Lua, error: &Value) -> mlua::Result<Value> {
                 Value::Integer(_) | Value::Number(_) => {
                     write_g(&mut text, number_of(lua, &other).unwrap_or(0.0), 14);
                 }
-                other => text.extend_from_slice(
-                    format!("{}: {:p}", native::type_name(other), other.to_pointer()).as_bytes(),
-                ),
+                other => {
+                    text.extend_from_slice(format!("{}: {:p}", native::type_name(other), other.to_pointer()).as_bytes())
+                }
             }
             native::error_table(lua, &text, false)?
         }
     };
-    // The function that failed; if it is none of Lua, the one that called it.
+    // The function that failed; if it is none of a script's own, the one that called it.
     let describe = |level: usize| {
         lua.inspect_stack(level, |debug| {
             let source = debug.source();
             let line = debug.current_line().and_then(|line| i64::try_from(line).ok()).unwrap_or(-1);
-            (source.what == "C", source.source.map(|source| source.into_owned()).unwrap_or_default(), line)
+            let text = source.source.map(|source| source.into_owned()).unwrap_or_default();
+            (source.what == "C", text, line)
         })
     };
-    let mut at = describe(1);
+    let is_prelude =
+        |frame: &Option<(bool, String, i64)>| frame.as_ref().is_some_and(|(_, source, _)| source == PRELUDE_NAME);
+    let mut level = 1;
+    let mut at = describe(level);
     if at.as_ref().is_some_and(|(is_c, ..)| *is_c) {
-        at = describe(2);
+        level += 1;
+        at = describe(level);
+    }
+    // Functions of the prelude stand for C functions of Redis.
+    while is_prelude(&at) {
+        level += 1;
+        at = describe(level);
     }
     if let Some((_, source, line)) = at {
         table.raw_set("source", source)?;
@@ -401,4 +414,3 @@ pub(crate) fn handle_error(lua: &Lua, error: &Value) -> mlua::Result<Value> {
     }
     Ok(Value::Table(table))
 }
-

@@ -117,8 +117,19 @@ impl Script {
 /// without any of these words cannot go back to an instruction it has run.
 fn is_straight(body: &[u8]) -> bool {
     const WORDS: [&[u8]; 13] = [
-        b"for", b"while", b"repeat", b"function", b"load", b"string", b"gsub", b"find", b"match", b"rep", b"sort",
-        b"cjson", b"cmsgpack",
+        b"for",
+        b"while",
+        b"repeat",
+        b"function",
+        b"load",
+        b"string",
+        b"gsub",
+        b"find",
+        b"match",
+        b"rep",
+        b"sort",
+        b"cjson",
+        b"cmsgpack",
     ];
     body.len() < 4096 && !WORDS.iter().any(|word| body.windows(word.len()).any(|window| window == *word))
 }

@@ -289,7 +289,13 @@ impl Encoder<'_, '_> {
 /// `%.{precision}g`.
 pub(crate) fn write_g(out: &mut Vec<u8>, number: f64, precision: usize) {
     if !number.is_finite() {
-        let text = if number.is_nan() { "nan" } else if number > 0.0 { "inf" } else { "-inf" };
+        let text = if number.is_nan() {
+            "nan"
+        } else if number > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        };
         out.extend_from_slice(text.as_bytes());
         return;
     }
@@ -551,8 +557,7 @@ impl Decoder<'_, '_> {
     fn descend(&mut self) -> mlua::Result<Table> {
         self.depth += 1;
         if self.depth > self.config.decode_max_depth.min(STACK_DEPTH_MAX) {
-            let text =
-                format!("Found too many nested data structures ({}) at character {}", self.depth, self.at);
+            let text = format!("Found too many nested data structures ({}) at character {}", self.depth, self.at);
             return Err(self.call.error(text));
         }
         self.call.state.reserve(self.call.lua, 64)?;

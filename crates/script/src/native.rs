@@ -62,7 +62,7 @@ impl State {
     /// Counts steps of a loop in a library; asks the host now and then.
     #[inline]
     pub(crate) fn step(&self) -> mlua::Result<()> {
-        let steps = self.steps.get() + 1;
+        let steps = self.steps.get().saturating_add(1);
         self.steps.set(steps);
         if steps < STEPS_PER_TICK { Ok(()) } else { self.ask() }
     }
@@ -87,6 +87,10 @@ impl State {
 
     /// Whether so many bytes may be built now.
     pub(crate) fn reserve(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
+        // Much to build is much to do.
+        let steps = u32::try_from(bytes >> 8).unwrap_or(STEPS_PER_TICK);
+        self.steps.set(self.steps.get().saturating_add(steps));
+        self.step()?;
         let max = self.memory_max.get();
         if max == 0 || lua.used_memory().saturating_add(bytes) <= max {
             return Ok(());

@@ -4,7 +4,7 @@
 //! The matcher is a recursive one over pattern items, as the reference manual describes them. Its depth is bounded by
 //! [`DEPTH_MAX`], its steps ask the host now and then.
 
-use crate::native::{Call, Native, NO_MEMORY, State, number_of};
+use crate::native::{Call, NO_MEMORY, Native, State, number_of};
 use mlua::{LuaString, MultiValue, Value};
 use std::cell::RefCell;
 

@@ -3,7 +3,7 @@
 //! Formats: `>` `<` endianness, `!n` alignment, `b B h H l L T` integers of 1, 2, 8, 8 bytes, `in In` integers of n ≤ 32
 //! bytes, `f d` floats, `x` a zero byte, `cn` a string of n bytes, `s` a string with a zero at its end.
 
-use crate::native::{Call, Native, NO_MEMORY, number_of};
+use crate::native::{Call, NO_MEMORY, Native, number_of};
 use mlua::{MultiValue, Value};
 
 pub(crate) const FUNCTIONS: &[(&str, Native)] = &[("pack", pack), ("unpack", unpack), ("size", size)];

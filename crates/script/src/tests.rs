@@ -82,7 +82,14 @@ pub(super) fn vm() -> Vm {
 }
 
 /// Runs a script; the bytes of its reply, or of its error with `-` before it. The SHA-1 in errors becomes `SHA`.
-pub(super) fn run_in(vm: &mut Vm, host: &mut TestHost, body: &str, args: &[&[u8]], keys: usize, proto: Proto) -> String {
+pub(super) fn run_in(
+    vm: &mut Vm,
+    host: &mut TestHost,
+    body: &str,
+    args: &[&[u8]],
+    keys: usize,
+    proto: Proto,
+) -> String {
     let sha = Sha::of(body.as_bytes());
     let script = match Script::new(sha, body.as_bytes()) {
         Ok(script) => script,
@@ -130,5 +137,8 @@ pub(super) fn check_killed(body: &str) {
     assert!(late < Duration::from_secs(1), "{body}: {late:?} after the kill");
     // The interpreter is as good as new.
     host.until = None;
-    assert_eq!(run_in(&mut vm, &mut host, "local n = 0 for i = 1, 100000 do n = n + 1 end return n", &[], 0, Proto::Resp2), ":100000|");
+    assert_eq!(
+        run_in(&mut vm, &mut host, "local n = 0 for i = 1, 100000 do n = n + 1 end return n", &[], 0, Proto::Resp2),
+        ":100000|"
+    );
 }

@@ -95,10 +95,8 @@ impl Vm {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new())?;
         let state = Rc::new(State::new(limits.memory_max));
         let native = natives(&lua, &state, kind)?;
-        let parts: Table = lua
-            .load(include_str!("prelude.lua"))
-            .set_name("=prelude")
-            .call((native, kind == Kind::Eval))?;
+        let parts: Table =
+            lua.load(include_str!("prelude.lua")).set_name(api::PRELUDE_NAME).call((native, kind == Kind::Eval))?;
         let handler = lua.create_function(|lua, error: Value| api::handle_error(lua, &error))?;
         install_hook(&lua, &state, INSTRUCTIONS_PER_TICK)?;
         Ok(Vm {
@@ -146,7 +144,8 @@ impl Vm {
         if let Some(function) = self.scripts.get(&script.sha) {
             return Ok(function.clone());
         }
-        let function = api::chunk(&self.lua, script.code(), b"@user_script").map_err(|error| text_of(&self.lua, &error))?;
+        let function =
+            api::chunk(&self.lua, script.code(), b"@user_script").map_err(|error| text_of(&self.lua, &error))?;
         self.scripts.insert(script.sha, function.clone());
         Ok(function)
     }

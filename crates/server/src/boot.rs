@@ -268,13 +268,16 @@ fn run_workers(
         let shared = shared.clone();
         #[allow(clippy::cast_possible_truncation)]
         let worker_index = index as u16;
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-            if private_tables {
-                // All loops and listeners stand already, so every table has every mailbox.
-                crate::process::limits::use_private_table()?;
-            }
-            builder.run(Worker::new(worker_index, shared)).map(drop)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .stack_size(crate::scripting::STACK_BYTES)
+            .spawn(move || {
+                if private_tables {
+                    // All loops and listeners stand already, so every table has every mailbox.
+                    crate::process::limits::use_private_table()?;
+                }
+                builder.run(Worker::new(worker_index, shared)).map(drop)
+            })?;
         threads.push(thread);
     }
     ready();

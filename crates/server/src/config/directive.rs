@@ -46,8 +46,6 @@ pub enum Work {
     Tls,
     /// Users and their rights.
     Acl,
-    /// Lua scripts and functions.
-    Scripting,
     /// Invalidation messages for client-side caches.
     ClientTracking,
 }
@@ -62,7 +60,6 @@ impl Work {
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
             Work::Acl => "ACL",
-            Work::Scripting => "scripting",
             Work::ClientTracking => "client tracking",
         }
     }

@@ -146,6 +146,9 @@ fn shutdown(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
     if aborts {
         return Err(CmdError::new("ERR No shutdown in progress."));
     }
+    if !saves_not && let Some(is_eval) = worker.shared.scripts.board.busy_holder(None) {
+        return Err(crate::scripting::functions::busy_error(is_eval));
+    }
     if saves {
         crate::log!(
             Level::Warning,
