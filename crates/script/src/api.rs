@@ -55,7 +55,7 @@ pub(crate) const PRELUDE: &[(&str, Native)] = &[
     ("randomseed", random_seed),
     ("reveal", |call| match call.arg(0) {
         Value::Error(error) => {
-            let value = reveal(call.lua, error)?;
+            let value = reveal(call.lua, call.state, error)?;
             call.one(value)
         }
         other => call.one(other.clone()),
@@ -109,7 +109,7 @@ fn command(lua: &Lua, state: &State, args: &MultiValue, raises: bool) -> mlua::R
     if raises {
         return Err(err.into());
     }
-    reveal(lua, &err.into())
+    reveal(lua, state, &err.into())
 }
 
 /// Lends the arguments of a command as byte slices.
@@ -317,7 +317,7 @@ fn compile(call: &Call<'_>) -> mlua::Result<MultiValue> {
     match chunk(call.lua, &source, &name) {
         Ok(function) => call.one(Value::Function(function)),
         Err(error) => {
-            let why = reveal(call.lua, &error)?;
+            let why = reveal(call.lua, call.state, &error)?;
             Ok(MultiValue::from_vec(vec![Value::Nil, why]))
         }
     }
@@ -363,9 +363,9 @@ fn collect(call: &Call<'_>) -> mlua::Result<MultiValue> {
 }
 
 /// What the handler at the bottom of every script makes of an error: a table with `err`, `source` and `line`.
-pub(crate) fn handle_error(lua: &Lua, error: &Value) -> mlua::Result<Value> {
+pub(crate) fn handle_error(lua: &Lua, state: &State, error: &Value) -> mlua::Result<Value> {
     let error = match error {
-        Value::Error(error) => reveal(lua, error)?,
+        Value::Error(error) => reveal(lua, state, error)?,
         other => other.clone(),
     };
     let table = match error {
@@ -403,11 +403,19 @@ pub(crate) fn handle_error(lua: &Lua, error: &Value) -> mlua::Result<Value> {
         level += 1;
         at = describe(level);
     }
-    // Functions of the prelude stand for C functions of Redis.
-    while is_prelude(&at) {
+    // Functions of the prelude stand for C functions of Redis. One that is called last leaves no trace of its caller.
+    let mut last = at.clone();
+    let mut within = false;
+    while is_prelude(&at) || within && at.as_ref().is_some_and(|(_, source, _)| source == "=(tail call)") {
+        within = true;
         level += 1;
+        last = at.or(last);
         at = describe(level);
     }
+    let at = match at {
+        Some((false, ..)) => at,
+        _ => last,
+    };
     if let Some((_, source, line)) = at {
         table.raw_set("source", source)?;
         table.raw_set("line", line)?;

@@ -182,7 +182,7 @@ impl Encoder<'_, '_> {
     /// The highest index if the table is an array.
     fn array_len(&self, table: &Table) -> mlua::Result<Option<i64>> {
         let (mut max, mut items, mut is_array) = (0_i64, 0_i64, true);
-        table.for_each(|key: Value, _: Value| {
+        self.call.each(table, |key, _| {
             match key {
                 Value::Integer(index) if index >= 1 => {
                     max = max.max(index);
@@ -220,7 +220,8 @@ impl Encoder<'_, '_> {
     fn object(&mut self, table: &Table, depth: i64) -> mlua::Result<()> {
         self.out.push(b'{');
         let mut first = true;
-        table.for_each(|key: Value, value: Value| {
+        let call = self.call;
+        call.each(table, |key, value| {
             if !std::mem::take(&mut first) {
                 self.out.push(b',');
             }

@@ -128,7 +128,7 @@ fn encode_number(out: &mut Vec<u8>, number: f64) {
 
 fn encode_table(call: &Call<'_>, out: &mut Vec<u8>, table: &Table, level: usize) -> mlua::Result<()> {
     let (mut count, mut max, mut is_array) = (0_usize, 0_i64, true);
-    table.for_each(|key: Value, _: Value| {
+    call.each(table, |key, _| {
         count += 1;
         match key {
             Value::Integer(index) if index > 0 && i32::try_from(index).is_ok() => max = max.max(index),
@@ -144,7 +144,7 @@ fn encode_table(call: &Call<'_>, out: &mut Vec<u8>, table: &Table, level: usize)
         return Ok(());
     }
     header(out, count, [(0x80, 15), (0, 0), (0xde, 0xffff), (0xdf, u32::MAX as usize)]);
-    table.for_each(|key: Value, value: Value| {
+    call.each(table, |key, value| {
         encode(call, out, &key, level + 1)?;
         encode(call, out, &value, level + 1)
     })

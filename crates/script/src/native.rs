@@ -42,6 +42,10 @@ pub(crate) struct State {
     /// Functions registered by the library that is being loaded.
     pub(crate) load: RefCell<Option<crate::libraries::Load>>,
     pub(crate) steps: Cell<u32>,
+    /// The error value that a function called from here has thrown, while it travels as [`Raise::Thrown`].
+    pub(crate) thrown: RefCell<Option<Value>>,
+    /// Lua's own `pcall`, to call functions of scripts with.
+    pub(crate) pcall: RefCell<Option<mlua::Function>>,
     pub(crate) cjson: RefCell<crate::cjson::Config>,
 }
 
@@ -55,6 +59,8 @@ impl State {
             reply: RefCell::default(),
             load: RefCell::default(),
             steps: Cell::new(0),
+            thrown: RefCell::default(),
+            pcall: RefCell::default(),
             cjson: RefCell::default(),
         }
     }
@@ -113,6 +119,8 @@ pub(crate) enum Raise {
     Table { err: Vec<u8>, counted: bool },
     /// The script is being ended.
     Dying,
+    /// What a function of the script has thrown: [`State::thrown`].
+    Thrown,
 }
 
 impl fmt::Display for Raise {
@@ -120,6 +128,7 @@ impl fmt::Display for Raise {
         match self {
             Raise::Text(text) | Raise::Table { err: text, .. } => write!(f, "{}", String::from_utf8_lossy(text)),
             Raise::Dying => write!(f, "{KILLED}"),
+            Raise::Thrown => write!(f, "an error of the script"),
         }
     }
 }
@@ -133,10 +142,11 @@ impl From<Raise> for mlua::Error {
 }
 
 /// The value that a script sees for an error of the binding.
-pub(crate) fn reveal(lua: &Lua, error: &mlua::Error) -> mlua::Result<Value> {
+pub(crate) fn reveal(lua: &Lua, state: &State, error: &mlua::Error) -> mlua::Result<Value> {
     match error.downcast_ref::<Raise>() {
         Some(Raise::Text(text)) => Ok(Value::String(lua.create_string(text)?)),
         Some(Raise::Table { err, counted }) => Ok(Value::Table(error_table(lua, err, *counted)?)),
+        Some(Raise::Thrown) => Ok(state.thrown.borrow_mut().take().unwrap_or(Value::Nil)),
         Some(Raise::Dying) => Ok(Value::Table(error_table(lua, KILLED.as_bytes(), false)?)),
         None => Ok(Value::String(lua.create_string(text_of(error))?)),
     }
@@ -146,7 +156,9 @@ pub(crate) fn reveal(lua: &Lua, error: &mlua::Error) -> mlua::Result<Value> {
 fn text_of(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => text_of(cause),
-        mlua::Error::RuntimeError(text) | mlua::Error::SyntaxError { message: text, .. } => text.clone(),
+        mlua::Error::RuntimeError(text) | mlua::Error::SyntaxError { message: text, .. } => {
+            text.split("\nstack traceback:").next().unwrap_or_default().to_owned()
+        }
         mlua::Error::MemoryError(_) => NO_MEMORY.to_owned(),
         other => other.to_string(),
     }
@@ -187,6 +199,8 @@ pub(crate) struct Call<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) state: &'a State,
     pub(crate) args: MultiValue,
+    /// Frames of the binding between the function and what asks for its place.
+    pub(crate) frames: Cell<usize>,
 }
 
 /// A native function.
@@ -198,7 +212,7 @@ pub(crate) fn function(lua: &Lua, state: &Rc<State>, native: Native) -> mlua::Re
     let state = state.clone();
     lua.create_function(move |lua, args: MultiValue| {
         let _uncapped = Uncapped::begin(lua, &state);
-        native(&Call { lua, state: &state, args })
+        native(&Call { lua, state: &state, args, frames: Cell::new(0) })
     })
 }
 
@@ -229,6 +243,32 @@ pub(crate) fn set_cap(lua: &Lua, bytes: usize) {
 }
 
 impl Call<'_> {
+    /// Walks over a table.
+    pub(crate) fn each(&self, table: &Table, work: impl FnMut(Value, Value) -> mlua::Result<()>) -> mlua::Result<()> {
+        self.frames.set(self.frames.get() + 1);
+        let walked = table.for_each(work);
+        self.frames.set(self.frames.get() - 1);
+        walked
+    }
+
+    /// Calls a function of the script; what it throws goes on as it is.
+    pub(crate) fn call_back(&self, function: &mlua::Function, args: Vec<Value>) -> mlua::Result<Value> {
+        let Some(pcall) = self.state.pcall.borrow().clone() else { return Ok(Value::Nil) };
+        let mut all = args;
+        all.insert(0, Value::Function(function.clone()));
+        set_cap(self.lua, self.state.memory_max.get());
+        let called = pcall.call::<(bool, Value)>(MultiValue::from_vec(all));
+        set_cap(self.lua, 0);
+        match called? {
+            (true, value) => Ok(value),
+            (false, Value::Error(error)) => Err(*error),
+            (false, thrown) => {
+                *self.state.thrown.borrow_mut() = Some(thrown);
+                Err(Raise::Thrown.into())
+            }
+        }
+    }
+
     /// An argument, nil past the end.
     pub(crate) fn arg(&self, index: usize) -> &Value {
         self.args.get(index).unwrap_or(&Value::Nil)
@@ -240,7 +280,7 @@ impl Call<'_> {
 
     /// A string error with the place of the call before it.
     pub(crate) fn error(&self, text: impl AsRef<[u8]>) -> mlua::Error {
-        let mut full = place(self.lua, 1);
+        let mut full = place(self.lua, 1 + self.frames.get());
         full.extend_from_slice(text.as_ref());
         Raise::Text(full).into()
     }
@@ -252,7 +292,7 @@ impl Call<'_> {
 
     /// `bad argument #n to 'name' (why)`.
     pub(crate) fn arg_error(&self, index: usize, why: &str) -> mlua::Error {
-        let named = self.lua.inspect_stack(0, |debug| {
+        let named = self.lua.inspect_stack(self.frames.get(), |debug| {
             let names = debug.names();
             (names.name.map(|name| name.into_owned()), names.name_what == Some("method"))
         });

@@ -382,7 +382,7 @@ pub(crate) fn gmatch(call: &Call<'_>, state: &std::rc::Rc<State>) -> mlua::Resul
     let state = state.clone();
     call.lua.create_function(move |lua, _: MultiValue| {
         let _uncapped = crate::native::Uncapped::begin(lua, &state);
-        let call = Call { lua, state: &state, args: MultiValue::new() };
+        let call = Call { lua, state: &state, args: MultiValue::new(), frames: std::cell::Cell::new(0) };
         let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
         let mut matcher = Matcher::new(&state, &subject, &pattern);
         let mut next = next.borrow_mut();
@@ -405,7 +405,7 @@ fn gsub(call: &Call<'_>) -> mlua::Result<MultiValue> {
             call.lua.coerce_string(value.clone())?.map_or(Value::Nil, Value::String)
         }
         value @ (Value::String(_) | Value::Table(_) | Value::Function(_)) => value.clone(),
-        _ => return Err(call.type_error(2, "string/function/table")),
+        _ => return Err(call.arg_error(2, "string/function/table expected")),
     };
     let len = i64::try_from(subject.len()).unwrap_or(i64::MAX);
     let most = call.integer_or(3, len.saturating_add(1))?;
@@ -458,8 +458,7 @@ fn replace(
         }
         Value::Function(function) => {
             let captures = matcher.captures(call, start, end, true)?;
-            crate::native::set_cap(call.lua, call.state.memory_max.get());
-            function.call::<Value>(MultiValue::from_vec(captures))
+            call.call_back(function, captures)
         }
         _ => Ok(Value::Nil),
     };

@@ -59,6 +59,8 @@ local function settle(ok, err, ...)
 end
 
 function real.pcall(...)
+  -- Redis: without a function, nothing is called and nothing comes of it.
+  if select("#", ...) == 0 then return end
   return settle(pcall(...))
 end
 
@@ -93,7 +95,7 @@ local function deeper(co)
 end
 
 local function resume_coroutine(co, ...)
-  if type(co) ~= "thread" then bad(1, "resume", "coroutine", co) end
+  if type(co) ~= "thread" then error("bad argument #1 to 'resume' (coroutine expected)", 2) end
   if status(co) == "suspended" and not deeper(co) then return false, "C stack overflow" end
   return after_resume(resume(co, ...))
 end
@@ -106,7 +108,7 @@ local function rethrow(ok, err, ...)
 end
 
 local function wrap(f)
-  if type(f) ~= "function" then bad(1, "wrap", "function", f) end
+  if type(f) ~= "function" then error("bad argument #1 to 'wrap' (Lua function expected)", 2) end
   local co = create(f)
   return function(...)
     if status(co) == "suspended" and not deeper(co) then error("C stack overflow", 2) end
@@ -212,14 +214,16 @@ end
 
 -- Source ---------------------------------------------------------------------------------------------------------
 
-function real.loadstring(source, name)
-  if type(source) ~= "string" and type(source) ~= "number" then bad(1, "loadstring", "string", source) end
+function real.loadstring(...)
+  local source, name = ...
+  if type(source) ~= "string" and type(source) ~= "number" then bad(1, "loadstring", "string", ...) end
   return compile(source, name)
 end
 
 -- All pieces are read before the first is parsed: a reader that collects garbage meets no half-made function.
-function real.load(reader, name)
-  if type(reader) ~= "function" then bad(1, "load", "function", reader) end
+function real.load(...)
+  local reader, name = ...
+  if type(reader) ~= "function" then bad(1, "load", "function", ...) end
   local pieces, count = {}, 0
   while true do
     local ok, piece = pcall(reader)
@@ -250,14 +254,20 @@ for name, f in next, native.string do strings[name] = f end
 strings.gfind = strings.gmatch
 
 local tables = copy(_G.table)
-function tables.insert(t, ...)
-  if type(t) ~= "table" then bad(1, "insert", "table", t) end
+local function no_table(...)
+  error("bad argument #1 to 'insert' (table expected, got " .. got(...) .. ")", 3)
+end
+
+function tables.insert(...)
+  local t = ...
+  if type(t) ~= "table" then no_table(...) end
   if behind[t] then error(READONLY, 0) end
   local count = select("#", ...)
-  if count == 1 then
-    insert(t, (...))
-  elseif count == 2 then
-    local position, value = ...
+  if count == 2 then
+    local _, value = ...
+    insert(t, value)
+  elseif count == 3 then
+    local _, position, value = ...
     if tonumber(position) == nil then bad(2, "insert", "number", position) end
     insert(t, position, value)
   else

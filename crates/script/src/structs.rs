@@ -120,6 +120,11 @@ fn to_bits(number: f64) -> u64 {
     }
 }
 
+/// Redis has a nil behind the arguments while it packs.
+fn given(call: &Call<'_>, arg: usize, wanted: &str) -> mlua::Result<()> {
+    if arg == call.len() { Err(call.arg_error(arg, &format!("{wanted} expected, got nil"))) } else { Ok(()) }
+}
+
 fn pack(call: &Call<'_>) -> mlua::Result<MultiValue> {
     let format = call.string(0)?;
     let format = format.as_bytes();
@@ -131,6 +136,7 @@ fn pack(call: &Call<'_>) -> mlua::Result<MultiValue> {
         out.resize(out.len() + format.padding(out.len(), option, size), 0);
         match option {
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
+                given(call, arg, "number")?;
                 let mut little = [0; INTEGER_BYTES_MAX];
                 little[..8].copy_from_slice(&to_bits(call.number(arg)?).to_le_bytes());
                 format.put(&mut out, &little[..size]);
@@ -138,16 +144,19 @@ fn pack(call: &Call<'_>) -> mlua::Result<MultiValue> {
             }
             b'x' => out.push(0),
             b'f' => {
+                given(call, arg, "number")?;
                 #[allow(clippy::cast_possible_truncation)]
                 let float = call.number(arg)? as f32;
                 format.put(&mut out, &float.to_le_bytes());
                 arg += 1;
             }
             b'd' => {
+                given(call, arg, "number")?;
                 format.put(&mut out, &call.number(arg)?.to_le_bytes());
                 arg += 1;
             }
             b'c' | b's' => {
+                given(call, arg, "string")?;
                 let string = call.string(arg)?;
                 let string = string.as_bytes();
                 arg += 1;

@@ -97,14 +97,17 @@ impl Vm {
         let native = natives(&lua, &state, kind)?;
         let parts: Table =
             lua.load(include_str!("prelude.lua")).set_name(api::PRELUDE_NAME).call((native, kind == Kind::Eval))?;
-        let handler = lua.create_function(|lua, error: Value| api::handle_error(lua, &error))?;
+        let of_handler = state.clone();
+        let handler = lua.create_function(move |lua, error: Value| api::handle_error(lua, &of_handler, &error))?;
+        let pcall: Function = parts.raw_get("pcall")?;
+        *state.pcall.borrow_mut() = Some(pcall.clone());
         install_hook(&lua, &state, INSTRUCTIONS_PER_TICK)?;
         Ok(Vm {
             globals: parts.raw_get("globals")?,
             loading: parts.raw_get("loading")?,
             of_globals: parts.raw_get("of_globals")?,
             xpcall: parts.raw_get("xpcall")?,
-            pcall: parts.raw_get("pcall")?,
+            pcall,
             invoke: parts.raw_get("invoke")?,
             handler,
             lua,
@@ -144,8 +147,8 @@ impl Vm {
         if let Some(function) = self.scripts.get(&script.sha) {
             return Ok(function.clone());
         }
-        let function =
-            api::chunk(&self.lua, script.code(), b"@user_script").map_err(|error| text_of(&self.lua, &error))?;
+        let function = api::chunk(&self.lua, script.code(), b"@user_script")
+            .map_err(|error| text_of(&self.lua, &self.state, &error))?;
         self.scripts.insert(script.sha, function.clone());
         Ok(function)
     }
@@ -213,7 +216,7 @@ impl Vm {
     ) -> Result<Vec<(LibraryFunction, Function)>, String> {
         let code = code.get(line_len..).unwrap_or_default();
         let chunk = api::chunk(&self.lua, code, b"@user_function")
-            .map_err(|error| format!("Error compiling function: {}", text_of(&self.lua, &error)))?;
+            .map_err(|error| format!("Error compiling function: {}", text_of(&self.lua, &self.state, &error)))?;
         self.begin();
         let until = limited.then(|| Instant::now() + LOAD_TIME);
         *self.state.load.borrow_mut() = Some(Load { functions: Vec::new(), until });
@@ -232,13 +235,13 @@ impl Vm {
         match ran {
             Ok((true, _)) => Ok(load.map(|load| load.functions).unwrap_or_default()),
             Ok((false, error)) => failed(self.load_error(&error)),
-            Err(error) => failed(format!("ERR {}", text_of(&self.lua, &error))),
+            Err(error) => failed(format!("ERR {}", text_of(&self.lua, &self.state, &error))),
         }
     }
 
     fn load_error(&self, error: &Value) -> String {
         let value = match error {
-            Value::Error(error) => native::reveal(&self.lua, error).unwrap_or(Value::Nil),
+            Value::Error(error) => native::reveal(&self.lua, &self.state, error).unwrap_or(Value::Nil),
             other => other.clone(),
         };
         match &value {
@@ -322,7 +325,7 @@ impl Vm {
         if self.state.dying.get() == Dying::Killed {
             return self.ended_by_host(run);
         }
-        let text = text_of(&self.lua, error);
+        let text = text_of(&self.lua, &self.state, error);
         let text = format!("ERR Error running script {}, {}", run.name, text.chars().take(100).collect::<String>());
         Ended::Failed(Failure { text: text.into_bytes(), counted: false })
     }
@@ -369,8 +372,8 @@ impl Vm {
     }
 }
 
-fn text_of(lua: &Lua, error: &mlua::Error) -> String {
-    match native::reveal(lua, error) {
+fn text_of(lua: &Lua, state: &State, error: &mlua::Error) -> String {
+    match native::reveal(lua, state, error) {
         Ok(Value::String(text)) => String::from_utf8_lossy(&text.as_bytes()).into_owned(),
         _ => error.to_string(),
     }
@@ -405,7 +408,7 @@ fn natives(lua: &Lua, state: &Rc<State>, kind: Kind) -> mlua::Result<Table> {
         "gmatch",
         lua.create_function(move |lua, args: MultiValue| {
             let _uncapped = native::Uncapped::begin(lua, &of_gmatch);
-            pattern::gmatch(&native::Call { lua, state: &of_gmatch, args }, &of_gmatch)
+            pattern::gmatch(&native::Call { lua, state: &of_gmatch, args, frames: std::cell::Cell::new(0) }, &of_gmatch)
         })?,
     )?;
     native.raw_set("string", strings)?;

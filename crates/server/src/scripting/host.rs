@@ -41,7 +41,6 @@ pub(crate) struct ScriptHost<'a> {
     conn: ConnId,
     /// Stands for the client: database and protocol of the commands that the script calls.
     inner: &'a mut Session,
-    spec: &'static CommandSpec,
     args: Args<'a>,
     target: &'a Target,
     place: Place,
@@ -79,7 +78,6 @@ impl<'a> ScriptHost<'a> {
         ScriptHost {
             conn,
             inner,
-            spec,
             args,
             target,
             place,
