@@ -227,16 +227,16 @@ fn dumped_functions_are_restored() {
     assert_eq!(their.call(&[b"FUNCTION", &b"LOAD"[..], library]).unwrap().text(), "lib");
     let dump = their.run("FUNCTION DUMP");
     let payload = dump.bytes().unwrap();
-    assert_eq!(our.call(&[b"FUNCTION", &b"RESTORE"[..], payload]).unwrap().text(), "+OK");
+    assert_eq!(our.call(&[b"FUNCTION", &b"RESTORE"[..], payload]).unwrap().text(), "OK");
     our.check("FCALL f 0 hello", "hello");
     let refused = our.call(&[b"FUNCTION", &b"RESTORE"[..], payload]).unwrap();
-    assert_eq!(refused.text(), "-ERR Library lib already exists");
+    assert_eq!(refused.text(), "ERR Library lib already exists");
     for policy in [&b"REPLACE"[..], b"FLUSH"] {
-        assert_eq!(our.call(&[b"FUNCTION", &b"RESTORE"[..], payload, policy]).unwrap().text(), "+OK");
+        assert_eq!(our.call(&[b"FUNCTION", &b"RESTORE"[..], payload, policy]).unwrap().text(), "OK");
     }
     our.check("FCALL f 0 hello; FUNCTION FLUSH; FCALL f 0 x", "hello; +OK; -ERR Function not found");
     let again = our.call(&[b"FUNCTION", &b"RESTORE"[..], payload]).unwrap();
-    assert_eq!(again.text(), "+OK");
+    assert_eq!(again.text(), "OK");
     // Ours differs in the footer's version at most.
     let dump = our.run("FUNCTION DUMP");
     assert_eq!(dump.bytes().map(|ours| &ours[..ours.len() - 10]), Some(&payload[..payload.len() - 10]));
@@ -250,7 +250,10 @@ fn the_script_s_surroundings() {
         "SELECT 2; EVAL \"return redis.call('set', KEYS[1], 1)\" 1 k; SELECT 0; EXISTS k; SELECT 2; EXISTS k",
         "+OK; +OK; +OK; :0; +OK; :1",
     );
-    client.check("EVAL \"return redis.call('select', 5)\" 0; SET here 1; SELECT 2; EXISTS here", "+OK; +OK; +OK; :1");
+    client.check(
+        "EVAL \"return redis.call('select', 5)\" 0; SET here 1; SELECT 2; EXISTS here; SELECT 0",
+        "+OK; +OK; +OK; :1; +OK",
+    );
     // Within MULTI, with what stands before it.
     client.check(
         "MULTI; SET a 1; EVAL \"return redis.call('incr', KEYS[1])\" 1 a; EVAL \"return redis.call('get', 'undeclared')\" 0; EXEC",
@@ -264,7 +267,7 @@ fn the_script_s_surroundings() {
     let mut other = server.client();
     client.run("WATCH w");
     other.run("EVAL \"return redis.call('set', KEYS[1], 1)\" 1 w");
-    client.check("MULTI; PING; EXEC", "+OK; +QUEUED; nil");
+    client.check("MULTI; PING; EXEC", "+OK; +QUEUED; *nil");
     // A blocked client is served by a script.
     let mut blocked = server.client();
     blocked.send(&["BLPOP", "list", "10"]).unwrap();
@@ -305,6 +308,6 @@ fn notifications_and_memory_limits() {
     client.check("EVAL \"redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 2)\" 1 noted", "+OK");
     let shebang = |flags: &str| format!("#!lua{flags}\nreturn redis.call('set', KEYS[1], 1)");
     let mut eval = |flags: &str| client.call(&["EVAL", &shebang(flags), "1", "k"]).unwrap().text();
-    assert_eq!(eval(""), "-OOM command not allowed when used memory > 'maxmemory'.");
-    assert_eq!(eval(" flags=allow-oom"), "+OK");
+    assert_eq!(eval(""), "OOM command not allowed when used memory > 'maxmemory'.");
+    assert_eq!(eval(" flags=allow-oom"), "OK");
 }

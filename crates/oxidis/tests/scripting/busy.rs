@@ -30,11 +30,11 @@ fn a_busy_script_is_killed() {
             let refused = wait_until("a BUSY reply", Duration::from_secs(10), || {
                 other.check("SET elsewhere 1; PING", "+OK; +PONG");
                 let text = other.call(&["GET", "busy"]).unwrap().text();
-                if text.starts_with("-BUSY") { Ok(text) } else { Err(text) }
+                if text.starts_with("BUSY") { Ok(text) } else { Err(text) }
             });
             assert_eq!(
                 refused,
-                "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
             );
             other.check(
                 "FUNCTION STATS",
@@ -52,7 +52,7 @@ fn a_busy_script_is_killed() {
             other.check("SCRIPT KILL", "+OK");
             let reply = client.read().unwrap().text();
             assert!(killed.elapsed() < Duration::from_secs(1), "{body}: {:?}", killed.elapsed());
-            assert!(reply.starts_with("-ERR Script killed by user with SCRIPT KILL... script: "), "{body}: {reply}");
+            assert!(reply.starts_with("ERR Script killed by user with SCRIPT KILL... script: "), "{body}: {reply}");
             other.check("GET busy; SCRIPT KILL", "nil; -NOTBUSY No scripts in execution right now.");
         }
     }
@@ -66,15 +66,11 @@ fn one_that_wrote_is_not_killed() {
     let mut other = server.client();
     wait_until("UNKILLABLE", Duration::from_secs(10), || {
         let text = other.call(&["SCRIPT", "KILL"]).unwrap().text();
-        if text.starts_with("-UNKILLABLE Sorry the script already executed write commands") {
-            Ok(())
-        } else {
-            Err(text)
-        }
+        if text.starts_with("UNKILLABLE Sorry the script already executed write commands") { Ok(()) } else { Err(text) }
     });
     wait_until("a BUSY reply", Duration::from_secs(10), || {
         let text = other.call(&["GET", "busy"]).unwrap().text();
-        if text.starts_with("-BUSY") { Ok(()) } else { Err(text) }
+        if text.starts_with("BUSY") { Ok(()) } else { Err(text) }
     });
     other.check("SHUTDOWN", "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     let _ = other.send(&["SHUTDOWN", "NOSAVE"]);
@@ -91,7 +87,7 @@ fn a_busy_function_is_killed() {
     let mut other = server.client();
     wait_until("a BUSY reply", Duration::from_secs(10), || {
         let text = other.call(&["GET", "busy"]).unwrap().text();
-        let wanted = "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+        let wanted = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
         if text == wanted { Ok(()) } else { Err(text) }
     });
     let stats = format!("{:?}", other.run("FUNCTION STATS"));
@@ -101,7 +97,7 @@ fn a_busy_function_is_killed() {
         "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
     );
     other.check("FUNCTION KILL", "+OK");
-    assert!(client.read().unwrap().text().starts_with("-ERR Script killed by user with SCRIPT KILL..."));
+    assert!(client.read().unwrap().text().starts_with("ERR Script killed by user with SCRIPT KILL..."));
 }
 
 #[test]
@@ -116,10 +112,10 @@ fn a_script_over_all_keys_is_killed() {
     wait_until("a BUSY reply", Duration::from_secs(10), || {
         other.check("PING", "+PONG");
         let text = other.call(&["GET", "any"]).unwrap().text();
-        if text.starts_with("-BUSY") { Ok(()) } else { Err(text) }
+        if text.starts_with("BUSY") { Ok(()) } else { Err(text) }
     });
     other.check("PING; SCRIPT KILL", "+PONG; +OK");
-    assert!(client.read().unwrap().text().starts_with("-ERR Script killed by user"));
+    assert!(client.read().unwrap().text().starts_with("ERR Script killed by user"));
     other.check("SET any 1; FLUSHALL", "+OK; +OK");
 }
 
@@ -137,7 +133,7 @@ fn memory_bombs_end_cleanly() {
         "return cjson.decode(string.rep('[', 3e7))",
     ] {
         let text = client.call(&["EVAL", body, "0"]).unwrap().text();
-        assert!(text.starts_with("-ERR"), "{body}: {text}");
+        assert!(text.starts_with("ERR"), "{body}: {text}");
         client.check("EVAL \"return 1\" 0; PING", ":1; +PONG");
     }
 }
