@@ -30,8 +30,10 @@ pub struct Shared {
     pub config: ConfigStore,
     /// One mailbox a worker; set when all loops are built.
     pub mailboxes: OnceLock<Vec<Mailbox<Message>>>,
-    /// One block of counters a worker.
+    /// One block of counters a worker, then one each thread for scripts.
     pub stats: Vec<Arc<WorkerStats>>,
+    /// Scripts and functions: their texts, who runs one.
+    pub scripts: crate::scripting::Scripts,
     /// Who listens to what.
     pub pubsub: PubSub,
     /// Commands that took long.
@@ -100,6 +102,7 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// Exit code for the end.
     pub exit_code: AtomicU32,
+    worker_count: usize,
     renamed: HashMap<Vec<u8>, Option<&'static CommandSpec>>,
 }
 
@@ -151,7 +154,7 @@ impl Shared {
 
     /// Number of workers.
     pub fn workers(&self) -> usize {
-        self.stats.len()
+        self.worker_count
     }
 
     /// Sum of one counter over all workers.
@@ -196,7 +199,9 @@ impl Shared {
         Shared {
             keyspace,
             mailboxes: OnceLock::new(),
-            stats: (0..workers).map(|_| Arc::default()).collect(),
+            stats: (0..workers + crate::scripting::THREADS_MAX).map(|_| Arc::default()).collect(),
+            scripts: crate::scripting::Scripts::default(),
+            worker_count: workers,
             pubsub: PubSub::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),

@@ -143,6 +143,8 @@ pub struct Worker {
     pub(crate) gathered: crate::client_list::Gathered,
     /// Work cut into portions: one is done a turn, not before its instant.
     pub(crate) chores: VecDeque<(Instant, crate::client_list::Chore)>,
+    /// This thread's interpreters.
+    pub(crate) scripting: crate::scripting::Interpreters,
     net_before: net::Stats,
     /// Replies that wait for the log.
     pub(crate) held: crate::aof::hold::Held,
@@ -157,6 +159,7 @@ impl Worker {
         let config = shared.config.snapshot();
         let mut worker = Worker {
             index,
+            scripting: crate::scripting::Interpreters::new(&shared.scripts),
             stats,
             locks: LockSet::new(shared.keyspace.clone()),
             reply: Reply::new(),

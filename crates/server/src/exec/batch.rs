@@ -130,6 +130,15 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 if ran > 0 {
                     continue;
                 }
+                if worker.shared.scripts.board.any_busy() {
+                    // Its client may have to be told so instead of waiting.
+                    let planned = batch.planned[0];
+                    let args = batch.requests[0].args(&input[planned.start..planned.end]);
+                    if single::run(worker, id, session, args) == Step::Done {
+                        at = planned.end;
+                        continue;
+                    }
+                }
                 if worker.park_on(batch.keys[0].slot, id) {
                     return flow(at, Then::Pause);
                 }
