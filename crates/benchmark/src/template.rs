@@ -166,8 +166,27 @@ pub(crate) fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
 /// Writes `number` modulo 10¹² over the twelve bytes of `place`, padded with zeros.
 #[inline]
 pub(crate) fn write_twelve_digits(place: &mut [u8], number: u64) {
+    // Divisions of 32 bits are cheaper, and most key spaces need no more than the lower eight digits.
+    let (high, low) = match u32::try_from(number) {
+        Ok(number) if number < EIGHT_DIGITS => (0, number),
+        _ => {
+            let (high, low) = (number / u64::from(EIGHT_DIGITS), number % u64::from(EIGHT_DIGITS));
+            (u32::try_from(high % 10_000).unwrap_or(0), u32::try_from(low).unwrap_or(0))
+        }
+    };
+    let (upper, lower) = place.split_at_mut(4);
+    if high == 0 {
+        upper.copy_from_slice(b"0000");
+    } else {
+        write_pairs(upper, high);
+    }
+    write_pairs(lower, low);
+}
+
+/// Two digits at a time: half the divisions.
+#[inline]
+fn write_pairs(place: &mut [u8], number: u32) {
     let mut rest = number;
-    // Two digits at a time: half the divisions.
     for pair in place.rchunks_exact_mut(2) {
         let at = (rest % 100) as usize * 2;
         rest /= 100;
@@ -216,6 +235,9 @@ fn number_at(text: &[u8]) -> Option<Fill> {
     let ordinal = ORDINALS.iter().position(|ordinal| text.starts_with(ordinal))?;
     u8::try_from(ordinal).ok().map(Fill::Ordinal)
 }
+
+/// Numbers below this have eight digits at most.
+const EIGHT_DIGITS: u32 = 100_000_000;
 
 /// `000102…99`.
 const DIGIT_PAIRS: [u8; 200] = {

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then};
+use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, SocketOptions, Then};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
@@ -70,8 +70,18 @@ pub(super) fn run(
         shared,
     };
     let builder: Builder<Driver> = Builder::new().map_err(loop_failed)?;
-    let driver = builder.run(driver).map_err(loop_failed)?;
+    let driver = builder.options(socket_options(settings)).run(driver).map_err(loop_failed)?;
     Ok(driver.into_result())
+}
+
+/// No keep-alive: a test is short and busy. On loopback nothing is ever lost or congested, so the plainest congestion
+/// control is taken: the elaborate ones cost the generator some percent of its CPU and pace what it sends.
+fn socket_options(settings: &Settings) -> SocketOptions {
+    let is_loopback = settings
+        .servers
+        .iter()
+        .all(|server| matches!(&server.address, Address::Tcp(address) if address.ip().is_loopback()));
+    SocketOptions { nodelay: true, keepalive: None, congestion: is_loopback.then_some("reno") }
 }
 
 #[derive(Debug)]

@@ -316,7 +316,7 @@ impl Load {
                 continue;
             }
             if counted {
-                if reply == b"$-1\r\n" || skipped.kind == b'_' {
+                if is_null(reply) {
                     self.tally.null_replies += 1;
                 }
                 if !self.tally.operations.is_empty() {
@@ -331,6 +331,17 @@ impl Load {
             }
             client.expected -= 1;
             self.in_flight -= 1;
+            if !skipped.is_error && self.tally.operations.is_empty() {
+                let more = u32::try_from(repeats(reply, input.get(consumed..).unwrap_or_default(), client.expected));
+                let more = more.unwrap_or(0);
+                consumed += reply.len() * more as usize;
+                client.expected -= more;
+                self.in_flight -= u64::from(more);
+                if counted {
+                    replies += u64::from(more);
+                    self.tally.null_replies += u64::from(more) * u64::from(is_null(reply));
+                }
+            }
         };
         self.tally.bytes_received += consumed as u64;
         if replies > 0 {
@@ -544,6 +555,22 @@ impl ClusterView {
     }
 }
 
+/// Whether a reply says that there is nothing.
+#[inline]
+fn is_null(reply: &[u8]) -> bool {
+    matches!(reply, b"$-1\r\n" | b"_\r\n" | b"*-1\r\n")
+}
+
+/// How often `rest` repeats the bytes of the reply before it, `most` times at most. No reply is the beginning of another
+/// one, so equal bytes are an equal reply: comparing is all the parsing that most replies of a batch need.
+#[inline]
+fn repeats(reply: &[u8], rest: &[u8], most: u32) -> usize {
+    if reply.len() > REPEATED_BYTES_MAX {
+        return 0;
+    }
+    rest.chunks_exact(reply.len()).take(most as usize).take_while(|next| *next == reply).count()
+}
+
 /// Text of an error reply: `-TEXT` or `!length TEXT`.
 pub(super) fn error_text(reply: &[u8]) -> String {
     let body = match reply.split_first() {
@@ -557,6 +584,9 @@ pub(super) fn error_text(reply: &[u8]) -> String {
     let body = body.strip_suffix(b"\r\n").unwrap_or(body);
     String::from_utf8_lossy(body).into_owned()
 }
+
+/// Longest reply that is looked for again behind itself: with longer ones parsing costs no more than comparing.
+const REPEATED_BYTES_MAX: usize = 64;
 
 /// Shorter than the time between two frames, so that each has something to show.
 const LIVE_INTERVAL_NS: u64 = 200_000_000;
