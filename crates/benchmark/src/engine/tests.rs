@@ -32,6 +32,8 @@ fn shared(threads: usize, limit: Option<u64>) -> Shared {
         issued: AtomicU64::new(0),
         server_cpu: [AtomicU64::new(0), AtomicU64::new(0)],
         server_pid: None,
+        waits_for_start: false,
+        is_resting: AtomicBool::new(false),
         limit,
         stats: Vec::new(),
         failure: Mutex::new(None),
@@ -70,5 +72,5 @@ fn the_last_ready_thread_starts_the_test() {
 #[test]
 fn clients_are_dealt_to_threads() {
     assert_eq!(std::mem::align_of::<ThreadStats>(), 128);
-    assert!(std::mem::size_of::<client::Client>() <= 160);
+    assert!(std::mem::size_of::<client::Client>() <= 176);
 }
