@@ -64,8 +64,8 @@ impl Cluster {
             Err(_) => return Err(Failure(failed())),
         };
         let read_from = options.extended.read_from;
-        let primaries =
-            parse_nodes(&text, options, read_from, warnings).map_err(|error| Failure(format!("{error}\n{}", failed())))?;
+        let primaries = parse_nodes(&text, options, read_from, warnings)
+            .map_err(|error| Failure(format!("{error}\n{}", failed())))?;
         if primaries.len() <= 1 && read_from == ReadFrom::Primaries {
             return Err(Failure(format!("Invalid cluster: {} node(s).\n", primaries.len())));
         }

@@ -138,12 +138,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_told() {
-        for (text, hint) in [
-            ("", "first line"),
-            ("a,b\n", "no row"),
-            ("a,b\n1\n", "line 2 has 1 fields"),
-            ("a\n\"x\n", "not closed"),
-        ] {
+        for (text, hint) in
+            [("", "first line"), ("a,b\n", "no row"), ("a,b\n1\n", "line 2 has 1 fields"), ("a\n\"x\n", "not closed")]
+        {
             assert!(Dataset::parse(text, 9).unwrap_err().contains(hint), "{text:?}");
         }
     }

@@ -145,8 +145,7 @@ impl Report {
         }
         if let Some(path) = &extended.hdr_log {
             let text = hdr_log::text(self.started, &self.hdr_log)?;
-            fs::write(path, text)
-                .map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?;
+            fs::write(path, text).map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?;
         }
         Ok(())
     }
@@ -203,7 +202,14 @@ fn group_lines(kind: &str, rows: &[GroupOutcome], outcome: &Outcome) -> String {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(16);
     let mut out = format!(
         "  {:<width$} {:>8} {:>10} {:>11} {:>9} {:>9} {:>9} {:>7}\n",
-        format!("{kind}:"), "clients", "requests", "TPS", "avg ms", "p50", "p99", "errors"
+        format!("{kind}:"),
+        "clients",
+        "requests",
+        "TPS",
+        "avg ms",
+        "p50",
+        "p99",
+        "errors"
     );
     for row in rows {
         let clients = if row.clients == 0 { "-".to_owned() } else { row.clients.to_string() };

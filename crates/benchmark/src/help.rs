@@ -11,6 +11,7 @@ pub(crate) const REDIS_VERSION: &str = "7.2.5";
 pub(crate) fn text(program: &str, task: Option<&str>) -> String {
     match task {
         Some("tests") => return TESTS.to_owned(),
+        Some("mix") => return MIX.to_owned(),
         Some("examples") => return EXAMPLES.replace("PROGRAM", program),
         Some(task) if DEFINITIONS.iter().any(|definition| definition.task == task) => {
             return section(task);
@@ -35,7 +36,10 @@ pub(crate) fn text(program: &str, task: Option<&str>) -> String {
     }
     out.push('\n');
     out.push_str(&EXAMPLES.replace("PROGRAM", program));
-    let _ = write!(out, "\nOne section only: --help load, keys, errors, reports, machine, tests or examples.\n");
+    let _ = write!(
+        out,
+        "\nOne section only: --help load, keys, replay, agents, errors, reports, machine, tests, mix or examples.\n"
+    );
     out
 }
 
@@ -54,6 +58,8 @@ fn heading(task: &str) -> &'static str {
     match task {
         "load" => "How much load, and when",
         "keys" => "Keys and values",
+        "replay" => "Recorded traffic",
+        "agents" => "Several load machines",
         "errors" => "Errors",
         "reports" => "Reports and checks",
         _ => "Machines",
@@ -94,7 +100,24 @@ const TESTS: &str = "\
 Tests for -t, in the order in which they run:
   ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop sadd hset spop
   zadd zpopmin lrange (lrange_100, lrange_300, lrange_500, lrange_600) mset xadd
-Only by name: mget
+Only by name: mget function_load fcall
+";
+
+const MIX: &str = "\
+A mix draws each request by weight. --mix names tests of the suite; --op adds operations with settings of their own:
+  --op 'NAME [weight=N] [keys=KIND] [key-min=N] [key-max=N] [size=BYTES] [ttl=TIME] [command=WORDS]'
+NAME is a test of the suite unless there is a command; what is not set is that of the whole run. The same as tables of a
+workload file (--script), below the phase they belong to:
+  [run]
+  duration = \"60s\"
+  keyspace = 1_000_000
+  [run.get]
+  weight = 9
+  keys = \"zipf:0.99\"
+  [run.write]
+  command = \"SET user:__rand_int__ __data__ EX __ttl__\"
+  size = \"100-1000\"
+  ttl = \"60s-120s\"
 ";
 
 const EXAMPLES: &str = "\
@@ -107,6 +130,12 @@ Examples:
       The highest rate at which 99% of the answers come within 2 ms.
   PROGRAM --output json --output-file now.json --baseline before.json -t set
       A report for machines; exit code 3 if it is worse than the last.
+  PROGRAM -t set,get -n 100000 -r 100000 -d 64 --verify --on-error count --cleanup
+      Are all values what was written? Deletes them afterwards.
+  PROGRAM --agents 10.0.0.1:7701,10.0.0.2:7701 --token-file secret -h 10.0.0.9 -c 80000 --duration 60s -t get --yes
+      Two load machines, each with PROGRAM --agent 0.0.0.0:7701 --token-file secret, and one report.
+  PROGRAM --record traffic.log --duration 60s ; PROGRAM --replay traffic.log --speed 2 -p 7000
+      What was sent to one server, at twice the pace to another.
   PROGRAM -r 100000 -n 100000 hset 'user:__rand_int__' name Ada
       Any command of your own.
 ";

@@ -315,7 +315,10 @@ mod tests {
         assert!(first.contains(" p99 ms          0.900"), "{first}");
         assert!(first.contains("≤     0.128 ms") && first.contains("90.0%"), "{first}");
         assert!(first.contains(" p99.9 ms        0.900") && first.contains("left  PAUSED\n"), "{first}");
-        assert!(first.contains(" agent a:1         25/s   p99    1.500 ms   errors 0   connections 5   LOST\n"), "{first}");
+        assert!(
+            first.contains(" agent a:1         25/s   p99    1.500 ms   errors 0   connections 5   LOST\n"),
+            "{first}"
+        );
         assert!(first.contains("until p is pressed again"), "{first}");
         assert_eq!([b'q', b'p', b'h', b'x'].map(Key::of), [Some(Key::Quit), Some(Key::Pause), Some(Key::Help), None]);
         let lines = first.matches('\n').count();

@@ -167,8 +167,7 @@ pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
 /// Reads the arguments that hold for all phases, and behind them those of one phase, which win.
 pub(crate) fn parse_phase(common: &[OsString], phase: &[OsString]) -> Parsed {
     let words: Vec<Vec<u8>> = common.iter().chain(phase).map(|word| word.as_encoded_bytes().to_vec()).collect();
-    let mut parser =
-        Parser { words, next: 0, common: common.len(), options: Options::default(), warnings: Vec::new() };
+    let mut parser = Parser { words, next: 0, common: common.len(), options: Options::default(), warnings: Vec::new() };
     match parser.run() {
         Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
         Err(stop) => stop,

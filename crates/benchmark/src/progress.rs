@@ -187,7 +187,11 @@ impl<'a> Progress<'a> {
     /// The bytes that wipe the line before a report; empty where no line is shown.
     pub(crate) fn blank(&self) -> String {
         let width = self.printed_bytes;
-        if matches!(self.sink, Sink::Nowhere | Sink::Live | Sink::Agent) { String::new() } else { format!("{:>width$}\r", " ") }
+        if matches!(self.sink, Sink::Nowhere | Sink::Live | Sink::Agent) {
+            String::new()
+        } else {
+            format!("{:>width$}\r", " ")
+        }
     }
 
     /// Wipes the line if it is not on stdout, where the report does so itself.

@@ -132,6 +132,10 @@ impl Log {
             let begin = self.entries.len() as u64;
             let mut database = 0;
             for Recorded { time_us, database: wanted, words, .. } in stream {
+                if words.first().is_some_and(|word| is_left_out(word)) {
+                    self.skipped += 1;
+                    continue;
+                }
                 let due = time_us.saturating_sub(first_us).saturating_mul(1_000);
                 let is_select = words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"select"));
                 if wanted != database && !is_select {
@@ -141,10 +145,6 @@ impl Log {
                 if is_select {
                     let number = words.get(1).and_then(|word| std::str::from_utf8(word).ok()?.parse().ok());
                     database = number.unwrap_or(database);
-                }
-                if words.first().is_some_and(|word| is_left_out(word)) {
-                    self.skipped += 1;
-                    continue;
                 }
                 self.push(&words, due, &mut known);
             }
@@ -311,9 +311,30 @@ fn is_left_out(name: &[u8]) -> bool {
 
 /// What would change how the connection is spoken to, end it or the server, or is an answer to a primary.
 const LEFT_OUT: &[&str] = &[
-    "auth", "hello", "monitor", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
-    "client", "quit", "reset", "shutdown", "debug", "replconf", "psync", "sync", "replicaof", "slaveof", "failover",
-    "cluster", "readonly", "readwrite", "asking",
+    "auth",
+    "hello",
+    "monitor",
+    "subscribe",
+    "unsubscribe",
+    "psubscribe",
+    "punsubscribe",
+    "ssubscribe",
+    "sunsubscribe",
+    "client",
+    "quit",
+    "reset",
+    "shutdown",
+    "debug",
+    "replconf",
+    "psync",
+    "sync",
+    "replicaof",
+    "slaveof",
+    "failover",
+    "cluster",
+    "readonly",
+    "readwrite",
+    "asking",
 ];
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn run(arguments: &[OsString], program: &str) -> ExitCode {
             match start(*options, arguments) {
                 Ok(code) => ExitCode::from(code),
                 Err(text) => {
-                    eprintln!("{}", text.trim_end());
+                    eprintln!("{}", text.trim_end_matches('\n'));
                     ExitCode::from(1)
                 }
             }
@@ -92,12 +92,8 @@ fn start(options: Options, arguments: &[OsString]) -> Result<u8, String> {
     let mut made = cleanup::Made::default();
     for mut phase in phases(options, arguments)? {
         take_stdin(&mut phase)?;
-        let opening = Opening {
-            phase: phase.name,
-            metrics: metrics.clone(),
-            interrupted: Arc::clone(&interrupted),
-            share: None,
-        };
+        let opening =
+            Opening { phase: phase.name, metrics: metrics.clone(), interrupted: Arc::clone(&interrupted), share: None };
         let mut session = Session::open(phase.options, opening).map_err(|Failure(text)| text)?;
         if session.options.idle {
             return Ok(session.hold_idle());

@@ -509,7 +509,7 @@ impl Session {
 
     /// A test has ended by an error: reports what was measured until then. Returns the exit code.
     fn give_up(&self, test: &Test, aborted: Aborted, report: &mut formats::Report) -> u8 {
-        eprintln!("{}", aborted.text.trim_end());
+        eprintln!("{}", aborted.text);
         if let Some(outcome) = &aborted.partial {
             self.add_to(test, outcome, report);
             eprintln!("({} requests had been completed; the figures are those up to the error.)", outcome.finished);

@@ -259,7 +259,9 @@ fn find_places(command: &[u8], substitution: Substitution, value: &[u8]) -> Vec<
 
 /// Whether a command is a GET of one key, whose number is known.
 fn is_checked_read(command: &[u8], places: &[Place]) -> bool {
-    let is_get = command.get(..b"*2\r\n$3\r\nGET\r\n".len()).is_some_and(|head| head.eq_ignore_ascii_case(b"*2\r\n$3\r\nGET\r\n"));
+    let is_get = command
+        .get(..b"*2\r\n$3\r\nGET\r\n".len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(b"*2\r\n$3\r\nGET\r\n"));
     let numbers = places.iter().filter(|place| matches!(place.fill, Fill::Number | Fill::Ordinal(_))).count();
     is_get && numbers <= 1
 }

@@ -107,7 +107,9 @@ impl Fleet {
             if *share == 0 || requests == 0 {
                 return Err(format!("Error: agent {} would have nothing to do: raise -c and -n", agent.name));
             }
-            servers_us.push(give_job(agent, arguments, portion).map_err(|why| format!("Error: agent {}: {why}", agent.name))?);
+            servers_us.push(
+                give_job(agent, arguments, portion).map_err(|why| format!("Error: agent {}: {why}", agent.name))?,
+            );
         }
         let (table, faults) = machines(&agents, &clients, &servers_us);
         eprint!("{table}");
@@ -149,7 +151,8 @@ impl Fleet {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             let running = |index: usize, agents: &[Agent]| !agents[index].is_lost;
-            let all_ready = (0..parts.len()).filter(|index| running(*index, &self.agents)).all(|index| parts[index].is_ready);
+            let all_ready =
+                (0..parts.len()).filter(|index| running(*index, &self.agents)).all(|index| parts[index].is_ready);
             if began.is_none() && all_ready && self.agents.iter().any(|agent| !agent.is_lost) {
                 self.start_all(&mut parts);
                 began = Some(Instant::now());
@@ -268,7 +271,16 @@ impl Fleet {
             is_lost: agent.is_lost,
         });
         let agents = agents.collect();
-        progress.show_live(&News { elapsed, share, finished, errors, connections, latencies, is_paused: false, agents });
+        progress.show_live(&News {
+            elapsed,
+            share,
+            finished,
+            errors,
+            connections,
+            latencies,
+            is_paused: false,
+            agents,
+        });
     }
 
     /// One outcome of all parts.
@@ -445,7 +457,8 @@ fn compare_clocks(stream: &mut TcpStream, clock: Instant) -> io::Result<(i128, D
 fn give_job(agent: &mut Agent, arguments: &[OsString], portion: &Portion) -> Result<u64, String> {
     let arguments = arguments.iter().map(|word| STANDARD.encode(word.as_bytes())).collect();
     let patience = agent.stream.set_read_timeout(Some(JOB_PATIENCE));
-    let asked = patience.and_then(|()| wire::send(&mut agent.stream, &Order::Job { arguments, portion: portion.clone() }));
+    let asked =
+        patience.and_then(|()| wire::send(&mut agent.stream, &Order::Job { arguments, portion: portion.clone() }));
     let notice = asked.and_then(|()| wire::receive(&mut agent.stream, wire::MESSAGE_BYTES_MAX));
     match notice {
         Ok(Notice::Opened { round_trip_us }) => {
@@ -480,7 +493,10 @@ fn machines(agents: &[Agent], clients: &[u64], servers_us: &[u64]) -> (String, V
         );
         let needed_mib = clients * CLIENT_KIB / 1_024;
         if *memory_mib > 0 && *memory_mib < needed_mib {
-            faults.push(format!("agent {} has {memory_mib} MiB for {clients} clients, which take {needed_mib}", agent.name));
+            faults.push(format!(
+                "agent {} has {memory_mib} MiB for {clients} clients, which take {needed_mib}",
+                agent.name
+            ));
         }
         if agent.round_trip > ROUND_TRIP_MAX {
             faults.push(format!("agent {} is {rtt_ms:.0} ms away: its start cannot be exact", agent.name));

@@ -113,7 +113,9 @@ mod tests {
     #[test]
     fn bad_frames_are_refused() {
         assert!(receive::<String>(&mut &[0, 0, 0, 9, b'"'][..], 100).is_err());
-        assert!(receive::<String>(&mut &[0xff, 0xff, 0xff, 0xff][..], 100).unwrap_err().to_string().contains("too long"));
+        assert!(
+            receive::<String>(&mut &[0xff, 0xff, 0xff, 0xff][..], 100).unwrap_err().to_string().contains("too long")
+        );
         assert!(receive::<String>(&mut &[0, 0, 0, 1, b'x'][..], 100).is_err());
         assert!(from_text("????").is_err() && from_text("AAAA").is_err());
     }

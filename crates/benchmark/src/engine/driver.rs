@@ -319,11 +319,9 @@ impl Driver {
                         .and_then(|socket| conns.adopt_connecting(socket, client))
                         .map(|_| self.opening += 1)
                 }
-                (Address::Tcp(address), None) if self.settings.options.extended.multipath => {
-                    start_multipath(*address)
-                        .and_then(|socket| conns.adopt_connecting(socket, client))
-                        .map(|_| self.opening += 1)
-                }
+                (Address::Tcp(address), None) if self.settings.options.extended.multipath => start_multipath(*address)
+                    .and_then(|socket| conns.adopt_connecting(socket, client))
+                    .map(|_| self.opening += 1),
                 (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
                 (Address::Unix(path), _) => {
                     conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
@@ -399,7 +397,12 @@ impl Driver {
             let Some(client) = conns.state_mut(id) else { continue };
             let entries = client.place..client.place + client.quota;
             let start = self.shared.started_at();
-            #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times")]
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "times"
+            )]
             let due = |entry| start + (log.due(entry) as f64 / speed) as u64;
             let client_index = client.index;
             self.recorded.extend(entries.map(|entry| Due { due: due(entry), entry, client: client_index }));

@@ -299,14 +299,7 @@ impl Load {
     }
 
     /// Sends a recorded command that was due at `due`, whatever else is under way on the connection.
-    pub(crate) fn start_recorded(
-        &mut self,
-        client: &mut Client,
-        position: u64,
-        due: u64,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn start_recorded(&mut self, client: &mut Client, position: u64, due: u64, now: u64, out: &mut Vec<u8>) {
         client.phase = Phase::Busy;
         client.flights.push_back(Flight { due, sent: now, position });
         client.started = now;

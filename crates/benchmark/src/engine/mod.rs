@@ -308,12 +308,8 @@ impl Shared {
     fn start(&self) {
         self.note_server_cpu(0);
         self.started_at.store(self.now(), Ordering::Relaxed);
-        let _ = self.state.compare_exchange(
-            State::Connect as u8,
-            State::Run as u8,
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
+        let _ =
+            self.state.compare_exchange(State::Connect as u8, State::Run as u8, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Whether no further request is to be sent for now.

@@ -78,9 +78,8 @@ impl Source {
                 operation: index_of(&operation.name),
                 weight_end: weight_total,
                 templates: templates.collect(),
-                keys: own.map(|own| {
-                    Keys::new(own.distribution.unwrap_or(Distribution::Uniform), own.low, own.span, seed)
-                }),
+                keys: own
+                    .map(|own| Keys::new(own.distribution.unwrap_or(Distribution::Uniform), own.low, own.span, seed)),
             });
         }
         Source::Drawn { groups, weight_total, order: test.order }
@@ -167,9 +166,7 @@ impl Source {
     pub(crate) fn has_tags(&self) -> bool {
         match self {
             Source::Sequence { template, .. } => template.has_tags(),
-            Source::Drawn { groups, .. } => {
-                groups.iter().flat_map(|group| &group.templates).any(Template::has_tags)
-            }
+            Source::Drawn { groups, .. } => groups.iter().flat_map(|group| &group.templates).any(Template::has_tags),
             Source::Recorded(_) => false,
         }
     }

@@ -62,14 +62,23 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--verify" => extended.verify = true,
         "--dataset" => extended.dataset = Some(PathBuf::from(value)),
         "--maxdocs" => extended.dataset_rows_max = usize::try_from(count()?).unwrap_or(usize::MAX),
-        "--num-functions" => extended.functions = in_range(count()?, 1..=FUNCTIONS_MAX).ok_or_else(|| wrong("1 to 100000"))?,
+        "--num-functions" => {
+            extended.functions = in_range(count()?, 1..=FUNCTIONS_MAX).ok_or_else(|| wrong("1 to 100000"))?
+        }
         "--num-keys-in-fcall" => {
             extended.function_keys = in_range(count()?, 0..=FUNCTION_KEYS_MAX).ok_or_else(|| wrong("0 to 1000"))?;
         }
         "--record" => extended.record = Some(PathBuf::from(value)),
         "--replay" => extended.replay = Some(PathBuf::from(value)),
         "--speed" => {
-            let times = || value.strip_suffix('x').unwrap_or(value).parse().ok().filter(|times: &f64| times.is_normal() && *times > 0.0);
+            let times = || {
+                value
+                    .strip_suffix('x')
+                    .unwrap_or(value)
+                    .parse()
+                    .ok()
+                    .filter(|times: &f64| times.is_normal() && *times > 0.0)
+            };
             extended.speed = match value {
                 "max" => Speed::Unlimited,
                 _ => Speed::Times(times().ok_or_else(|| wrong("a number such as 2 or 0.5, or max"))?),

@@ -28,7 +28,9 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     }
     if !extended.ramp_clients.is_empty() {
         if extended.duration.is_some() || options.requests_given || extended.per_client.is_some() {
-            return Err("--ramp-clients says how long its steps are: leave out -n, --duration and --per-client".to_owned());
+            return Err(
+                "--ramp-clients says how long its steps are: leave out -n, --duration and --per-client".to_owned()
+            );
         }
         if !extended.rate_steps.is_empty() || extended.find_max.is_some() {
             return Err("--ramp-clients, --rate-steps and --find-max exclude each other".to_owned());
@@ -49,7 +51,9 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
         return Err("--mptcp goes neither with -s nor with --source".to_owned());
     }
     if extended.max_errors.is_some() && extended.on_error == OnError::Stop {
-        return Err("--max-errors needs --on-error count or reconnect: by default the first error ends the run".to_owned());
+        return Err(
+            "--max-errors needs --on-error count or reconnect: by default the first error ends the run".to_owned()
+        );
     }
     Ok(())
 }
@@ -74,9 +78,11 @@ fn check_keys(options: &Options) -> Result<(), String> {
         }
     }
     if options.cluster && extended.hash_tag == Some(HashTag::None) {
-        return Err("--hash-tag none would send keys to nodes that do not have them: leave out --cluster and go through \
+        return Err(
+            "--hash-tag none would send keys to nodes that do not have them: leave out --cluster and go through \
                     a proxy"
-            .to_owned());
+                .to_owned(),
+        );
     }
     Ok(())
 }

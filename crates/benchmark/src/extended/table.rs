@@ -129,6 +129,14 @@ definitions! {
 
 /// Options that Valkey's generator has too: with them alone a run is none of our own kinds.
 pub(super) const VALKEY: &[&str] = &[
-    "--duration", "--warmup", "--rps", "--rfr", "--sequential", "--dataset", "--maxdocs", "--num-functions",
-    "--num-keys-in-fcall", "--mptcp",
+    "--duration",
+    "--warmup",
+    "--rps",
+    "--rfr",
+    "--sequential",
+    "--dataset",
+    "--maxdocs",
+    "--num-functions",
+    "--num-keys-in-fcall",
+    "--mptcp",
 ];

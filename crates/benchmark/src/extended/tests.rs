@@ -27,10 +27,26 @@ fn values_are_read() {
 fn mistakes_name_option_and_value() {
     let mut extended = Extended::default();
     for (name, value) in [
-        ("--cooldown", "soon"), ("--ramp-clients", "1:2:3"), ("--ramp-clients", "5:1:1:1s"), ("--ttl", "5-1"),
-        ("--hash-tag", "all"), ("--op", "x=1"), ("--op", "get weight=much"), ("--speed", "-1"), ("--agents", "host"),
-        ("--agents", "a:1=0"), ("--allow-target", "10.0.0.0/40"), ("--target-policy", "random"), ("--rfr", "maybe"),
-        ("--num-functions", "0"), ("--output", "pdf"), ("--rate", "x"), ("--keys", "y"), ("--size", "9-1"), ("--warmup", "")] {
+        ("--cooldown", "soon"),
+        ("--ramp-clients", "1:2:3"),
+        ("--ramp-clients", "5:1:1:1s"),
+        ("--ttl", "5-1"),
+        ("--hash-tag", "all"),
+        ("--op", "x=1"),
+        ("--op", "get weight=much"),
+        ("--speed", "-1"),
+        ("--agents", "host"),
+        ("--agents", "a:1=0"),
+        ("--allow-target", "10.0.0.0/40"),
+        ("--target-policy", "random"),
+        ("--rfr", "maybe"),
+        ("--num-functions", "0"),
+        ("--output", "pdf"),
+        ("--rate", "x"),
+        ("--keys", "y"),
+        ("--size", "9-1"),
+        ("--warmup", ""),
+    ] {
         let error = apply(&mut extended, name, value).unwrap_err();
         assert!(error.contains(name) && error.contains(value), "{error}");
     }

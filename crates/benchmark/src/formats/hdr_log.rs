@@ -75,7 +75,13 @@ mod tests {
             service.saturating_record_n(500 * end, 5);
             crate::latency::add(&mut outcome.service, &service);
             let second = Duration::from_secs(1);
-            outcome.timeline.push(Interval { end: second * u32::try_from(end).unwrap(), length: second, service, errors: 0, active: 0 });
+            outcome.timeline.push(Interval {
+                end: second * u32::try_from(end).unwrap(),
+                length: second,
+                service,
+                errors: 0,
+                active: 0,
+            });
         }
         let started = SystemTime::now() - Duration::from_secs(9);
         let text = text(started, &lines(started, &outcome)).unwrap();
@@ -85,7 +91,9 @@ mod tests {
             let LogEntry::Interval(interval) = entry.unwrap() else { continue };
             assert_eq!(interval.tag().unwrap().as_str(), "SET---");
             assert_eq!(interval.duration(), Duration::from_secs(1));
-            let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, interval.encoded_histogram()).unwrap();
+            let bytes =
+                base64::Engine::decode(&base64::engine::general_purpose::STANDARD, interval.encoded_histogram())
+                    .unwrap();
             sum.add(Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice()).unwrap()).unwrap();
             seen += 1;
         }

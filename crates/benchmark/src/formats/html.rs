@@ -201,7 +201,13 @@ fn groups(heading: &str, rows: &[GroupOutcome], outcome: &Outcome) -> String {
          <th>errors</th></tr>"
     );
     for row in rows {
-        let _ = write!(out, "<tr><td>{}</td>{}<td>{}</td></tr>", escape(&row.name), cells(&row.service, outcome), row.errors);
+        let _ = write!(
+            out,
+            "<tr><td>{}</td>{}<td>{}</td></tr>",
+            escape(&row.name),
+            cells(&row.service, outcome),
+            row.errors
+        );
     }
     out.push_str("</table>\n");
     out

@@ -19,7 +19,8 @@ pub(crate) fn record(
     duration: Duration,
     interrupted: &AtomicBool,
 ) -> Result<u64, String> {
-    let (mut connection, server) = Connection::open(options, None).map_err(|failure| failure.0.trim_end().to_owned())?;
+    let (mut connection, server) =
+        Connection::open(options, None).map_err(|failure| failure.0.trim_end().to_owned())?;
     let failed = |error: &std::io::Error| format!("Error: cannot write {}: {error}", path.display());
     let file = File::create(path).map_err(|error| failed(&error))?;
     let mut file = BufWriter::new(file);
