@@ -146,6 +146,8 @@ pub(crate) struct Extended {
     pub(crate) multipath: bool,
     /// Nodes of a cluster that are sent to.
     pub(crate) read_from: ReadFrom,
+    /// Only measure the generator itself.
+    pub(crate) self_check: bool,
     /// An option that neither Redis nor Valkey has was given.
     pub(crate) is_used: bool,
 }
@@ -216,6 +218,7 @@ impl Default for Extended {
             function_keys: 1,
             multipath: false,
             read_from: ReadFrom::Primaries,
+            self_check: false,
             is_used: false,
         }
     }

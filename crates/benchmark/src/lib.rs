@@ -13,6 +13,7 @@
 //! - `places`, `sys`: descriptors and ports for very many connections.
 //! - `latency`, `fairness`, `results`, `report`, `formats`, `assertions`, `search`: what comes out.
 //! - `progress`, `live`, `keyboard`, `prometheus`: what is seen while it runs.
+//! - `self_check`: what the generator itself costs.
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
@@ -44,6 +45,7 @@ mod results;
 mod run;
 mod safety;
 mod search;
+mod self_check;
 mod session;
 mod suite;
 #[allow(unsafe_code)]

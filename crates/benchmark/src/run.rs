@@ -14,7 +14,7 @@ use crate::{
     options::{self, Options, Parsed},
     preflight::Failure,
     prometheus::{self, Metrics},
-    replay,
+    replay, self_check,
     session::{Opening, Session},
     workload,
 };
@@ -71,6 +71,10 @@ struct Phase {
 fn start(options: Options, arguments: &[OsString]) -> Result<u8, String> {
     if let Some(address) = options.extended.agent.clone() {
         return agents::server::serve(&options, &address).map(|()| 0);
+    }
+    if options.extended.self_check {
+        put(&self_check::text());
+        return Ok(0);
     }
     let interrupted = watch_interrupts();
     if let (Some(path), Some(duration)) = (&options.extended.record, options.extended.duration) {

@@ -33,7 +33,7 @@ usage: cargo xtask bench [GROUP …] [options]
   memory        bytes per key, field and member; RSS against used_memory
   instructions  user instructions per request, by callgrind
   workers       CPU per request with 4 workers against 1
-  generator     `oxidis benchmark` against redis-benchmark
+  generator     `oxidis benchmark` against redis-benchmark; its exactness
   tail          what a probe feels while others run heavy commands
   clients       120,000 clients on one server: memory, idle CPU, crowds; GET at 1,000 to 80,000
 Without a group: all.

@@ -98,6 +98,7 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--force" => extended.force = true,
         "--cleanup" => extended.cleanup = true,
         "--yes" => extended.yes = true,
+        "--self-check" => extended.self_check = true,
         "--mptcp" => extended.multipath = true,
         "--target-policy" => {
             extended.target_policy = match value {

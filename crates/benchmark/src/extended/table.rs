@@ -120,6 +120,7 @@ definitions! {
         "--rfr" "WHICH" "Cluster: send to replicas (yes), to all nodes (all) or to primaries (no, default)."
         "--cleanup" "" "Delete the keys of the tests at the end."
         "--yes" "" "Writing to another machine, or flushing, is meant."
+        "--self-check" "" "Measure what the generator itself costs on this machine, and end."
         "--rdma" "" "Not supported."
         "--fuzz" "" "Not supported."
         "--fuzz-loglevel" "LEVEL" "Not supported."
