@@ -17,7 +17,7 @@
 //!
 //! Invariants: one reply is counted for every request issued, never more; an error reply is never
 //! a success; nothing is allocated, formatted or shared between threads per request.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod agents;
 mod assertions;
@@ -48,11 +48,11 @@ mod search;
 mod self_check;
 mod session;
 mod suite;
-#[allow(unsafe_code)]
 mod sys;
 mod template;
 mod uri;
 mod values;
 mod workload;
 
+pub use help::tool;
 pub use run::run;

@@ -38,6 +38,9 @@ pub fn run(arguments: &[OsString], program: &str) -> ExitCode {
         Parsed::Invalid(option) => {
             put(&format!("Invalid option \"{option}\" or option argument missing\n\n"));
             put(&help::text(program, None));
+            if let Some(meant) = ::options::suggestion(&help::tool(), &option) {
+                eprintln!("{meant}");
+            }
             ExitCode::from(1)
         }
         Parsed::Fatal(text) => {

@@ -8,6 +8,7 @@ use resp::Value;
 
 use crate::connection::{Connection, LinkError, plain};
 use crate::format::{self, Format};
+use crate::modes::cluster::ranges::Place;
 use crate::options::{Options, Protocol};
 use crate::output::{Exit, Outcome, complain, fail, os_text, print, print_line, text};
 
@@ -119,6 +120,15 @@ impl Session {
     /// Connects or ends the program: for modes that are nothing without a server.
     pub(crate) fn connect_or_exit(&mut self) -> Outcome<()> {
         if self.connect(Report::Loud)? { Ok(()) } else { Err(Exit(1)) }
+    }
+
+    /// Goes to another server, or ends the program.
+    pub(crate) fn go_to(&mut self, place: &Place) -> Outcome<()> {
+        let server = &mut self.options.server;
+        server.host.clone_from(&place.host);
+        server.port = place.port;
+        self.was_redirected = true;
+        self.connect_or_exit()
     }
 
     /// Closes the connection; with it goes all that the server knew.

@@ -7,9 +7,9 @@ use crate::list::{ListBuilder, ListLimits, NodeBytes};
 use crate::value::{Value, ValueRef};
 use crate::zset::{ZSetBuilder, ZSetLimits};
 use crate::{Hash, List, Set, StrRef, ZSet, hash, set};
-use rdb::codec::{DecodeError, Writer};
+use rdb::codec::{DecodeError, RDB_VERSION, Writer};
 use rdb::listpack::Elem;
-use rdb::value::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, ValueType};
+use rdb::value::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, StreamForm, ValueType};
 
 mod stream;
 
@@ -31,9 +31,20 @@ pub struct ValueLimits<'a> {
     pub list: &'a ListLimits,
 }
 
+/// The newest version of the RDB format that Redis 7.0 reads: sets are not packed as listpacks, and consumers of streams
+/// have no active time.
+pub const VERSION_7_0: u16 = 10;
+
 /// The type byte under which [`write_value`] writes a value.
 pub fn value_type(value: ValueRef<'_>) -> ValueType {
+    value_type_of_version(value, RDB_VERSION)
+}
+
+/// The type byte under which [`write_value_of_version`] writes a value.
+pub fn value_type_of_version(value: ValueRef<'_>, version: u16) -> ValueType {
     match value {
+        ValueRef::Set(set) if set.as_listpack().is_some() && version <= VERSION_7_0 => ValueType::Set,
+        ValueRef::Stream(_) if version <= VERSION_7_0 => ValueType::StreamListpacks2,
         ValueRef::Str(_) => ValueType::String,
         ValueRef::List(_) => ValueType::ListQuicklist2,
         ValueRef::Set(set) if set.as_intset().is_some() => ValueType::SetIntset,
@@ -49,14 +60,22 @@ pub fn value_type(value: ValueRef<'_>) -> ValueType {
 
 /// Writes a value without its type byte.
 pub fn write_value(writer: &mut Writer<'_>, value: ValueRef<'_>) {
+    write_value_of_version(writer, value, RDB_VERSION);
+}
+
+/// As [`write_value`], for readers of an older version of the format: [`VERSION_7_0`] at least.
+pub fn write_value_of_version(writer: &mut Writer<'_>, value: ValueRef<'_>, version: u16) {
     match value {
         ValueRef::Str(StrRef::Int(number)) => writer.int(number),
         ValueRef::Str(StrRef::Bytes(bytes)) => writer.string(bytes),
         ValueRef::List(list) => write_list(writer, list),
-        ValueRef::Set(set) => write_set(writer, set),
+        ValueRef::Set(set) => write_set(writer, set, version),
         ValueRef::ZSet(zset) => write_zset(writer, zset),
         ValueRef::Hash(hash) => write_hash(writer, hash),
-        ValueRef::Stream(value) => stream::write(writer, value),
+        ValueRef::Stream(value) => {
+            let form = if version <= VERSION_7_0 { StreamForm::V2 } else { StreamForm::V3 };
+            stream::write(writer, value, form);
+        }
     }
 }
 
@@ -72,10 +91,12 @@ fn write_list(writer: &mut Writer<'_>, list: &List) {
     }
 }
 
-fn write_set(writer: &mut Writer<'_>, set: &Set) {
+fn write_set(writer: &mut Writer<'_>, set: &Set, version: u16) {
     if let Some(intset) = set.as_intset() {
         writer.intset(&intset);
-    } else if let Some(listpack) = set.as_listpack() {
+    } else if let Some(listpack) = set.as_listpack()
+        && version > VERSION_7_0
+    {
         writer.listpack(listpack);
     } else {
         writer.begin_set(set.len());

@@ -10,6 +10,7 @@ use crate::entry::{Entry, Kind};
 use crate::events::{Events, NotifyClass};
 use crate::eviction::AccessClock;
 use crate::hashing::hash_key;
+use crate::journal::Deletion;
 use crate::list::List;
 use crate::lockset::LockSet;
 use crate::slot::{Db, DbIndex, Slot};
@@ -181,9 +182,13 @@ impl<'a> DbView<'a> {
         }
     }
 
+    /// The place of an entry that is about to change: a snapshot gets what it held first.
     #[inline]
     fn place_at(&mut self, slot: Slot, at: At) -> Option<Place<'_, Entry>> {
         let db_index = self.db;
+        if self.locks.keyspace().snapshots.is_active() {
+            self.locks.hand_over(slot, db_index, at);
+        }
         Some(self.locks.slot_mut(slot).db_mut(db_index)?.table.place_at(at))
     }
 
@@ -209,7 +214,8 @@ impl<'a> DbView<'a> {
         if let Some(entry) = self.unlink(slot, hash, key) {
             self.discard(entry);
             self.events.expired += 1;
-            self.signal(key);
+            self.gone(key, Deletion::Expired);
+            self.signal_by_server(key);
             self.events.notify(NotifyClass::EXPIRED, "expired", self.db, key);
         }
     }
@@ -217,6 +223,10 @@ impl<'a> DbView<'a> {
     /// Takes the entry out of its table and keeps the counts.
     fn unlink(&mut self, slot: Slot, hash: u64, key: &[u8]) -> Option<Entry> {
         let db_index = self.db;
+        if self.locks.keyspace().snapshots.is_active() {
+            let (at, _) = self.db_ref(slot)?.table.position(hash, key)?;
+            self.locks.hand_over(slot, db_index, at);
+        }
         let db = self.locks.slot_mut(slot).db_mut(db_index)?;
         let entry = db.table.remove(hash, key)?;
         if entry.has_expiry() {
@@ -246,8 +256,9 @@ impl<'a> DbView<'a> {
         }
     }
 
-    fn link(&mut self, slot: Slot, hash: u64, entry: Entry) {
+    fn link(&mut self, slot: Slot, hash: u64, mut entry: Entry) {
         entry.set_access(self.clock.fresh());
+        entry.set_parity(self.locks.keyspace().snapshots.parity());
         let db_index = self.db;
         let expiry = entry.expire_at_ms();
         let db = self.locks.slot_mut(slot).db_or_new(db_index);
@@ -323,7 +334,7 @@ impl<'a> DbView<'a> {
 
     /// Whether the key is there. Removes it when its time is over; no statistics.
     pub fn exists(&mut self, key: &[u8]) -> bool {
-        self.live(key).is_some()
+        self.position(key).is_some()
     }
 
     /// The string at a key, for a reading command.
@@ -614,8 +625,10 @@ impl<'a> DbView<'a> {
             SetTtl::Clear => None,
             SetTtl::Keep => old_expiry,
         };
-        let entry = Entry::new_str(key, value, expiry);
+        let mut entry = Entry::new_str(key, value, expiry);
         entry.set_access(access);
+        // The old one has been handed over if it had to be, so it is of the present generation.
+        entry.set_parity(place.get().parity());
         let old = place.replace(entry);
         self.count_expiry(key, old_expiry.is_some(), expiry);
         if old.kind() == Kind::Stream {
@@ -631,7 +644,7 @@ impl<'a> DbView<'a> {
             SetTtl::At(at_ms) => Some(at_ms),
             SetTtl::Clear | SetTtl::Keep => None,
         };
-        let old = if self.live(key).is_some() { self.unlink(slot, hash, key) } else { None };
+        let old = if self.position(key).is_some() { self.unlink(slot, hash, key) } else { None };
         let existed = old.is_some();
         if let Some(old) = old {
             if ttl == SetTtl::Keep {
@@ -645,7 +658,7 @@ impl<'a> DbView<'a> {
     /// Removes a key. True: it was there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let (slot, hash) = self.locate(key);
-        if self.live(key).is_none() {
+        if self.position(key).is_none() {
             return false;
         }
         match self.unlink(slot, hash, key) {
@@ -660,7 +673,7 @@ impl<'a> DbView<'a> {
     /// Takes a key's value and expiry out.
     pub fn take(&mut self, key: &[u8]) -> Option<(Value, Option<i64>)> {
         let (slot, hash) = self.locate(key);
-        self.live(key)?;
+        self.position(key)?;
         let entry = self.unlink(slot, hash, key)?;
         let expiry = entry.expire_at_ms();
         Some((entry.into_value(), expiry))
@@ -668,7 +681,8 @@ impl<'a> DbView<'a> {
 
     /// When the key ends: `None` no such key, `Some(None)` never.
     pub fn expiry(&mut self, key: &[u8]) -> Option<Option<i64>> {
-        self.live(key).map(|entry| entry.expire_at_ms())
+        let (slot, at) = self.position(key)?;
+        Some(self.db_ref(slot)?.table.at(at).expire_at_ms())
     }
 
     /// Sets or clears a key's expiry. False: no such key.
@@ -717,13 +731,29 @@ impl<'a> DbView<'a> {
         self.events.notify(class, event, self.db, key);
     }
 
-    /// Marks the key's watchers.
+    /// Marks the key's watchers, and notes who has to forget its value.
     #[inline]
     pub fn signal(&mut self, key: &[u8]) {
+        self.signal_change(key, true);
+    }
+
+    /// As [`DbView::signal`] where no command asked for the change: the key's time was over, or memory was needed.
+    pub(crate) fn signal_by_server(&mut self, key: &[u8]) {
+        self.signal_change(key, false);
+    }
+
+    #[inline]
+    fn signal_change(&mut self, key: &[u8], by_command: bool) {
         let (slot, _) = self.locate(key);
         let db = self.db;
         if let Some(extras) = &mut self.locks.slot_mut(slot).extras {
             extras.touch(db, key);
+            if extras.is_tracking() {
+                self.invalidate(slot, key);
+            }
+        }
+        if self.locks.keyspace().tracking.broadcasts() {
+            self.note_change(key, by_command);
         }
     }
 
@@ -741,6 +771,71 @@ impl<'a> DbView<'a> {
         let (slot, hash) = self.locate(key);
         let entry = self.db_ref(slot).and_then(|db| db.table.find(hash, key));
         entry.and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms)
+    }
+
+    // ---- what the journal is to know -------------------------------------------------------------------------------
+
+    /// Whether effects are recorded: else none need to be put together.
+    #[inline]
+    pub fn is_recording(&self) -> bool {
+        self.locks.effects.is_recording()
+    }
+
+    /// The command came to this one, which is recorded in its place. More than one may be said.
+    pub fn effect(&mut self, arguments: &[&[u8]]) {
+        self.effect_of(arguments.iter().copied());
+    }
+
+    /// As [`DbView::effect`], for arguments that are not a list yet.
+    pub fn effect_of<'b>(&mut self, arguments: impl ExactSizeIterator<Item = &'b [u8]>) {
+        self.locks.effects.suppress();
+        let db = self.db;
+        self.locks.effects.note(db, arguments, false);
+    }
+
+    /// The command is not to be recorded as it stands, whatever it changed.
+    pub fn no_effect(&mut self) {
+        self.locks.effects.suppress();
+    }
+
+    /// The command is to be recorded though it may have changed nothing.
+    pub fn always_effect(&mut self) {
+        self.locks.effects.force();
+    }
+
+    /// The command is recorded as this one, which replicas alone are to see.
+    pub fn effect_for_replicas(&mut self, arguments: &[&[u8]]) {
+        self.locks.effects.suppress();
+        let db = self.db;
+        self.locks.effects.note(db, arguments.iter().copied(), true);
+    }
+
+    /// A key went without a command: by its expiry or by eviction.
+    pub(crate) fn gone(&mut self, key: &[u8], why: Deletion) {
+        if self.is_recording() {
+            let name = self.locks.keyspace().journal.deletion_name(why);
+            let db = self.db;
+            self.locks.effects.note(db, [name, key].into_iter(), false);
+        }
+    }
+
+    /// The command came to the deletion of a key.
+    pub fn effect_deleted(&mut self, key: &[u8], why: Deletion) {
+        self.locks.effects.suppress();
+        self.gone(key, why);
+    }
+
+    /// The command is recorded with some of its arguments replaced, given by index.
+    pub fn effect_replaced(&mut self, arguments: resp::Args<'_>, replaced: &[(usize, &[u8])]) {
+        if self.is_recording() {
+            let mut all: Vec<&[u8]> = arguments.iter().collect();
+            for (index, argument) in replaced {
+                if let Some(place) = all.get_mut(*index) {
+                    *place = argument;
+                }
+            }
+            self.effect(&all);
+        }
     }
 
     // ---- waiting and watching ------------------------------------------------------------------------------------

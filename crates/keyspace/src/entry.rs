@@ -8,6 +8,7 @@
 //! - `payload` is the word of an integer, of a grown string (`Box<Vec<u8>>`) or of an object ([`Hash`](struct@Hash), [`List`],
 //!   [`Set`], [`ZSet`], [`Stream`]), all of which are 8 bytes. It comes first so that it is aligned and can be borrowed.
 //! - A length is one byte below 255, else 255 and four bytes.
+//! - Tag PARITY tells whether the entry has been saved by the snapshot that runs, see [`crate::snapshot`].
 //! - `access` is Redis' 24 bits for LRU (seconds) or LFU (16 bits minutes, 8 bits counter).
 //!
 //! A 16-byte key with a 3-byte value takes 4 + 1 + 16 + 1 + 3 = 25 bytes, with expiry 33, in blocks of 32 and 48.
@@ -24,6 +25,8 @@ use std::ptr;
 
 const TAG_EXPIRY: u64 = 1;
 const TAG_PAYLOAD: u64 = 2;
+/// Which of two generations the entry belongs to, see [`crate::snapshot`].
+pub(crate) const TAG_PARITY: u64 = 4;
 const TAGS: u64 = 0xF;
 /// The address in a handle. A table keeps hash bits of its own above it.
 const ADDRESS: u64 = 0x0000_FFFF_FFFF_FFF0;
@@ -283,6 +286,18 @@ impl Entry {
         }
     }
 
+    /// The generation: 0 or [`TAG_PARITY`]. Costs no visit to the block.
+    #[inline]
+    pub(crate) fn parity(&self) -> u64 {
+        self.0 & TAG_PARITY
+    }
+
+    /// Sets the generation. Allowed on an entry in its table: the handle keeps its address, and the table's bits.
+    #[inline]
+    pub(crate) fn set_parity(&mut self, parity: u64) {
+        self.0 = self.0 & !TAG_PARITY | parity;
+    }
+
     /// Whether an expiry is set. Costs no visit to the block.
     #[inline]
     pub fn has_expiry(&self) -> bool {
@@ -310,8 +325,9 @@ impl Entry {
                 let (kind, access) = (self.kind(), self.access());
                 let (payload, value) =
                     if kind.has_payload() { (self.payload(), &[][..]) } else { (0, self.inline_value()) };
-                let moved = Entry::build(self.key(), kind, payload, value, expire_at_ms);
+                let mut moved = Entry::build(self.key(), kind, payload, value, expire_at_ms);
                 moved.set_access(access);
+                moved.set_parity(self.parity());
                 let old = std::mem::replace(self, moved);
                 old.free_block();
             }
@@ -414,8 +430,9 @@ impl Entry {
             _ => return None,
         };
         if let Some(bytes) = bytes {
-            let moved = Entry::new_buffer(self.key(), bytes, self.expire_at_ms());
+            let mut moved = Entry::new_buffer(self.key(), bytes, self.expire_at_ms());
             moved.set_access(self.access());
+            moved.set_parity(self.parity());
             *self = moved;
         }
         // SAFETY: the kind is Buffer now.

@@ -41,6 +41,17 @@ impl AccessClock {
         if self.lfu { self.minutes() << 8 | LFU_INIT } else { self.seconds }
     }
 
+    /// Bits for an entry that comes with its history: seconds since its last access, or its LFU counter. What the
+    /// policy has no use for is not taken.
+    pub fn restored(self, idle_s: Option<u64>, frequency: Option<u8>) -> u32 {
+        match (self.lfu, idle_s, frequency) {
+            (true, _, Some(frequency)) => self.minutes() << 8 | u32::from(frequency),
+            #[allow(clippy::cast_possible_truncation, reason = "24 bits are kept")]
+            (false, Some(idle_s), _) => (u64::from(self.seconds).wrapping_sub(idle_s) & 0xFF_FFFF) as u32,
+            _ => self.fresh(),
+        }
+    }
+
     /// Notes an access.
     #[inline]
     pub fn touch(self, entry: &Entry) {
@@ -148,6 +159,7 @@ impl DbView<'_> {
             }
             db.table.sample(rng, samples, |entry| {
                 if let Some(score) = policy.score(entry, clock)
+                    && !self.locks.keyspace().snapshots.wants_large(entry)
                     && best.as_ref().is_none_or(|(best_score, ..)| score > *best_score)
                 {
                     best = Some((score, index, entry.key().to_vec()));
@@ -162,7 +174,8 @@ impl DbView<'_> {
         let gone = self.remove(key);
         if gone {
             self.events.evicted += 1;
-            self.signal(key);
+            self.gone(key, crate::journal::Deletion::Evicted);
+            self.signal_by_server(key);
             let db = self.index();
             self.events.notify(NotifyClass::EVICTED, "evicted", db, key);
         }

@@ -44,11 +44,15 @@ impl DbView<'_> {
         let index = self.index();
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut earliest = i64::MAX;
+        let keyspace = self.locks.keyspace().clone();
         let Some(db) = self.locks.slot_mut(slot).db_mut(index) else { return Visit::default() };
         let from = db.expire_cursor;
         let next = db.table.scan(from, budget, |entry| {
             if let Some(at_ms) = entry.expire_at_ms() {
-                if at_ms <= now_ms {
+                if at_ms <= now_ms && keyspace.snapshots.wants_large(entry) {
+                    // It is saved soon, by a thread that has the time.
+                    earliest = now_ms;
+                } else if at_ms <= now_ms {
                     keys.push(entry.key().to_vec());
                 } else {
                     earliest = earliest.min(at_ms);

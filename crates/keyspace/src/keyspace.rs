@@ -1,9 +1,12 @@
 //! The keyspace: all slots, the gate, the parked, the counters.
 
 use crate::gate::Gate;
+use crate::journal::Journal;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
+use crate::snapshot::Snapshots;
+use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -16,10 +19,16 @@ pub const COUNTED_DBS: usize = 16;
 /// [`crate::LockSet`]s.
 pub struct Keyspace {
     pub(crate) slots: Box<[SlotCell]>,
+    /// See [`crate::snapshot`].
+    pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
+    /// What clients remember of keys.
+    pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
+    /// What changed, for those who read it: AOF, replicas.
+    pub journal: Journal,
     /// Where connections wait for slots.
     pub parking: Parking,
     /// Frees what is costly to free.
@@ -64,9 +73,12 @@ impl Keyspace {
     pub fn new(space: SlotSpace, databases: u32) -> Arc<Keyspace> {
         Arc::new(Keyspace {
             slots: (0..space.count()).map(|_| SlotCell::default()).collect(),
+            snapshots: Snapshots::default(),
             space,
             databases,
+            tracking: TrackingCounts::default(),
             gate: Gate::default(),
+            journal: Journal::default(),
             parking: Parking::default(),
             reclaimer: Reclaimer::default(),
             counters: Mutex::new(Vec::new()),

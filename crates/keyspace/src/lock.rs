@@ -126,13 +126,16 @@ impl Parking {
             let mut parked = self.shards[slot.index() % SHARDS].0.lock();
             parked.extract_if(.., |(parked_on, _)| *parked_on == slot).map(|(_, wake)| wake).collect()
         };
-        for wake in woken {
-            match wake {
-                Wake::Thread(thread) => thread.unpark(),
-                Wake::Worker { worker, token } => {
-                    if let Some(waker) = self.waker.get() {
-                        waker(worker, token);
-                    }
+        woken.into_iter().for_each(|wake| self.rouse(wake));
+    }
+
+    /// Wakes one that is parked, here or elsewhere.
+    pub(crate) fn rouse(&self, wake: Wake) {
+        match wake {
+            Wake::Thread(thread) => thread.unpark(),
+            Wake::Worker { worker, token } => {
+                if let Some(waker) = self.waker.get() {
+                    waker(worker, token);
                 }
             }
         }

@@ -6,12 +6,17 @@
 use crate::events::Events;
 use crate::gate::Participant;
 use crate::hashing::hash_key;
+use crate::journal::effects::Effects;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
 use crate::slot::{Db, DbIndex, Slot, SlotData};
+use crate::snapshot::Hand;
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// How long a thread waits before it tries to close the gate again.
+const GATE_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
 /// The locks one thread holds. Make one for each thread that touches keys and keep it.
 pub struct LockSet {
@@ -23,7 +28,11 @@ pub struct LockSet {
     /// The gate is closed by this thread: every slot may be touched.
     alone: bool,
     inside: bool,
+    /// What this thread hands over to the snapshot that runs.
+    pub(crate) hand: Option<Hand>,
     pub(crate) counters: Arc<CachePadded<Counters>>,
+    /// What the commands of this thread did, for the journal.
+    pub effects: Effects,
 }
 
 impl LockSet {
@@ -38,7 +47,9 @@ impl LockSet {
             bits: Box::new([0; 256]),
             alone: false,
             inside: false,
+            hand: None,
             counters,
+            effects: Effects::default(),
         }
     }
 
@@ -54,6 +65,15 @@ impl LockSet {
         debug_assert!(!self.inside && self.held.is_empty());
         self.keyspace.gate.enter(self.participant);
         self.inside = true;
+        self.ask_recording();
+    }
+
+    /// Asks anew whether the journal is read. Holds until the thread lets the gate be closed again; to be called by one
+    /// that does not [`LockSet::enter`], when its long run has begun.
+    #[inline]
+    pub fn ask_recording(&mut self) {
+        let recording = self.keyspace.journal.is_read();
+        self.effects.set_recording(recording);
     }
 
     /// Ends a batch. All locks must have been given back.
@@ -125,10 +145,47 @@ impl LockSet {
         self.keyspace.parking.park(slot, &self.keyspace.slots[slot.index()].lock, wake)
     }
 
-    /// Gives all locks back.
+    /// Gives all locks back. What was done under them goes to the journal first.
     #[inline]
     pub fn unlock_all(&mut self) {
+        if self.effects.is_recording() {
+            self.unlock_recorded();
+        } else {
+            self.unlock_down_to(0);
+        }
+    }
+
+    #[inline(never)]
+    fn unlock_recorded(&mut self) {
+        // Inside a transaction a command that gives back its own locks does not end it.
+        if !self.effects.is_open() {
+            self.append_effects();
+        }
         self.unlock_down_to(0);
+        self.wake_readers();
+    }
+
+    /// Wakes those who read the journal, unless this thread still holds something.
+    fn wake_readers(&mut self) {
+        if self.held.is_empty() && !self.alone && !self.effects.wakers.is_empty() {
+            crate::journal::wake(std::mem::take(&mut self.effects.wakers));
+        }
+    }
+
+    /// For commands that hold no slot: has what they did appended to the journal.
+    pub fn flush_effects(&mut self) {
+        if !self.effects.is_open() {
+            self.append_effects();
+            self.wake_readers();
+        }
+    }
+
+    /// Appends what this thread's commands did to the journal. Their slots must still be held.
+    pub fn append_effects(&mut self) {
+        if !self.effects.is_empty() {
+            let keyspace = &self.keyspace;
+            self.effects.flush(|bytes, runs| keyspace.journal.append(bytes, runs));
+        }
     }
 
     #[inline]
@@ -169,16 +226,37 @@ impl LockSet {
         closed.then_some(Alone(()))
     }
 
+    /// Runs `work` with the whole keyspace to itself, sleeping until that is possible. Not for workers; the thread must be
+    /// outside a batch.
+    pub fn alone<R>(&mut self, work: impl FnOnce(&mut LockSet) -> R) -> R {
+        self.enter();
+        let token = loop {
+            if let Some(token) = self.begin_alone() {
+                break token;
+            }
+            self.leave();
+            std::thread::sleep(GATE_PAUSE);
+            self.enter();
+        };
+        let result = work(self);
+        self.end_alone(token);
+        self.leave();
+        result
+    }
+
     /// Opens the gate and goes back into a batch.
     pub fn end_alone(&mut self, token: Alone) {
         let Alone(()) = token;
+        self.append_effects();
         self.alone = false;
         self.keyspace.gate.open();
+        self.wake_readers();
         self.enter();
     }
 
     /// After a panic in a command: gives back whatever is held, so that nobody else waits for ever.
     pub fn recover(&mut self) {
+        self.append_effects();
         if std::mem::take(&mut self.alone) {
             self.keyspace.gate.open();
         }
@@ -232,16 +310,34 @@ impl LockSet {
             .map(|(index, _)| index)
             .collect();
         let mut gone = 0;
+        let mut detached = Vec::new();
         for index in indices {
             data.touch_watchers_in(index, now_ms);
             if let Some(db) = data.take_db(index) {
                 gone += db.len() as u64;
                 counters.add_keys(index, -i64::try_from(db.len()).unwrap_or(0));
                 counters.add_expiring(index, -i64::from(db.expiring));
-                garbage.push(db);
+                detached.push((index, db));
             }
         }
+        // A snapshot that runs still wants what these hold, and frees them afterwards.
+        match self.keyspace.snapshots.running() {
+            Some(snapshot) => snapshot.detach(slot, detached),
+            None => garbage.extend(detached.into_iter().map(|(_, db)| db)),
+        }
         gone
+    }
+
+    /// Forgets what clients remember of a held slot's keys.
+    pub fn untrack_slot(&mut self, slot: Slot) {
+        let keyspace = self.keyspace().clone();
+        let data = self.slot_mut(slot);
+        if let Some(extras) = &mut data.extras {
+            extras.untrack_all(&keyspace.tracking);
+            if extras.is_empty() {
+                data.extras = None;
+            }
+        }
     }
 
     /// Notes as ready the keys of streams that somebody waits for, before [`LockSet::empty_slot`]: readers of groups are

@@ -16,11 +16,13 @@
 
 mod decode;
 mod packed;
+mod skip;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use decode::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, Scrutiny, decode};
+pub use skip::{module_name, skip, skip_module_parts};
 pub use stream::{RawStreamId, StreamForm, StreamReader};
 
 use crate::codec::{DecodeError, Writer};

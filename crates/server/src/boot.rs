@@ -1,8 +1,10 @@
 //! From the command line to running workers, and down again.
 
 use crate::config::{self, Config, Invocation, Startup};
+use crate::durability::load::{LoadingState, load_at_start};
 use crate::log;
 use crate::process::log::Level;
+use crate::process::signals::ShutdownSignal;
 use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
@@ -26,6 +28,7 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
             print(&text, to_stdout);
             code
         }
+        Ok(Invocation::Help) => help(program),
         Ok(Invocation::CheckSystem) => {
             let (text, fine) = system::check();
             print(&text, true);
@@ -34,6 +37,15 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
         Ok(Invocation::TestMemory { mebibytes }) => test_memory(mebibytes),
         Ok(Invocation::Run(startup)) => serve(program, *startup),
     }
+}
+
+/// Redis: help is an error, on standard error. It stays so for those who call the server by its old name.
+fn help(program: &str) -> i32 {
+    let is_old_name = program.starts_with("redis-");
+    let look = if is_old_name { options::Look::PLAIN } else { options::Look::of_stdout() };
+    let text = options::help(&crate::command_line::tool(), program, None, look).unwrap_or_default();
+    print(&text, !is_old_name);
+    i32::from(is_old_name)
 }
 
 fn print(text: &str, to_stdout: bool) {
@@ -79,13 +91,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for (level, line) in notices {
         log!(level, "{line}");
     }
-    for user in users {
-        log!(
-            Level::Warning,
-            "user {}: access lists follow with the ACL work; this user cannot log in",
-            String::from_utf8_lossy(user.first().map_or(&[][..], |name| name))
-        );
-    }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;
@@ -105,9 +110,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     if crate::process::allocator::set_threads(config.jemalloc_bg_thread).is_err() {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
-    if !config.save.is_empty() {
-        log!(Level::Notice, "Data is kept in memory only: snapshots ('save') follow with the durability work");
-    }
     let socket_path = config.unixsocket.clone();
     let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())]
         .iter()
@@ -115,10 +117,14 @@ fn serve(program: &str, startup: Startup) -> i32 {
         .map(|(kind, _)| *kind)
         .collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    let started = shared.config.snapshot();
+    if !shared.acl.load_at_start(&users, &started.aclfile, started.acl_pubsub_default.allows_all()) {
+        return 1;
+    }
+    shared.aof.adopt(&shared.config.snapshot());
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
     let code = match run_workers(&shared, listeners, descriptors.private_tables, || {
-        banner::log_initialized();
         banner::log_ready(&kinds);
         supervise::announce_ready(supervisor, false);
     }) {
@@ -261,7 +267,17 @@ fn run_workers(
     let waker = shared.clone();
     shared.keyspace.parking.install(Box::new(move |worker, token| waker.post(worker, Message::Wake(token))));
     let signalled = shared.clone();
-    let watch = signals::watch(move |_| signalled.stop(0))?;
+    let watch = signals::watch(move |signal| {
+        let config = signalled.config.snapshot();
+        let flags = match signal {
+            ShutdownSignal::Term => config.shutdown_on_sigterm,
+            ShutdownSignal::Int => config.shutdown_on_sigint,
+        };
+        signalled.shut_down(flags.into(), None);
+    })?;
+    let _ = shared.durability.signal_request.set(watch.request());
+    // From the first connection on clients are told to wait.
+    let loading = LoadingState::begin(shared, 0);
     shared.startup_memory.store(keyspace::memory::used_bytes(), Ordering::Relaxed);
     let mut threads = Vec::new();
     for (index, builder) in builders.into_iter().enumerate() {
@@ -277,7 +293,12 @@ fn run_workers(
         })?;
         threads.push(thread);
     }
-    ready();
+    banner::log_initialized();
+    if load_at_start(shared, loading) {
+        ready();
+    } else if !shared.stopping.load(Ordering::Relaxed) {
+        shared.stop(1);
+    }
     let mut result = Ok(());
     for thread in threads {
         match thread.join() {
@@ -286,6 +307,7 @@ fn run_workers(
         }
     }
     watch.close();
-    banner::log_shutdown_requested();
+    // No worker can write any more: what they have answered is in the journal.
+    shared.finish_aof();
     result
 }

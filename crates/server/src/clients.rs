@@ -34,7 +34,7 @@ pub(crate) fn admit(worker: &Worker, peer: &Peer, clients: usize) -> Result<(), 
         return Err(TOO_MANY.to_vec());
     }
     if worker.config.protected_mode
-        && worker.config.requirepass.is_empty()
+        && worker.shared.acl.default_has_no_password()
         && let Some(address) = peer.tcp()
         && !is_loopback(address)
     {

@@ -110,6 +110,7 @@ impl Worker {
             self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.sweep_clients(conns);
             self.survey_slots(self.cron.sweep_every_ms);
+            self.bound_tracking();
             self.cron.sweep_every_ms = usize::try_from(every_ms).unwrap_or(100);
             if is_quiet {
                 self.cron.next_expiry = self.cron.next_sweep;
@@ -123,6 +124,8 @@ impl Worker {
         if self.index == 0 && now >= self.cron.next_tenth {
             self.cron.next_tenth = now + Duration::from_millis(100);
             self.measure_rates(now);
+            self.save_if_due();
+            self.shared.rewrite_if_due(&self.config);
         }
         let mut next = self.cron.next_expiry.min(self.cron.next_sweep);
         if self.index == 0 {

@@ -8,12 +8,17 @@
 //! - A worker never sleeps on a slot: a connection that cannot go on is parked.
 //! - No slot lock is held when a worker goes back to its event loop.
 
+pub mod acl;
+pub mod aof;
 pub mod boot;
 pub mod client_list;
 pub mod clients;
+pub mod command_line;
 pub mod config;
 pub mod cron;
+pub mod durability;
 pub mod exec;
+pub mod key_stats;
 pub mod latency;
 pub mod memory_report;
 pub mod offload;
@@ -27,6 +32,8 @@ pub mod shared;
 pub mod slowlog;
 pub mod stats;
 pub mod ticks;
+pub mod tracking;
 pub mod worker;
 
 pub use boot::run;
+pub use command_line::tool;

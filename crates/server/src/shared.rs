@@ -1,11 +1,16 @@
 //! What all workers share.
 
+use crate::acl::Acl;
+use crate::aof::Aof;
 use crate::config::{Config, ConfigStore, SlotSpace};
+use crate::durability::Durability;
+use crate::key_stats::KeyStats;
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::WorkerStats;
+use crate::tracking::Tracking;
 use crate::worker::Message;
 use commands::table::CommandSpec;
 use keyspace::Keyspace;
@@ -61,14 +66,22 @@ pub struct Shared {
     pub pause_until_ms: AtomicI64,
     /// CLIENT PAUSE applies to writes only.
     pub pause_writes_only: AtomicBool,
-    /// Changes since the last save.
+    /// Snapshots, files.
+    pub durability: Durability,
+    /// The append only file.
+    pub aof: Aof,
+    /// Changes up to the last save.
     pub dirty_at_save: AtomicU64,
     /// Unix seconds of the last save (the start, until there is one).
     pub last_save_s: AtomicI64,
     /// Instantaneous figures, renewed ten times a second.
     pub rates: Mutex<Rates>,
-    /// Clients refused for a protocol error or the like are counted here by reason.
-    pub acl_denied_auth: AtomicU64,
+    /// Hot and big keys, as each worker has seen them.
+    pub key_stats: Vec<Mutex<KeyStats>>,
+    /// Who is told of changed keys.
+    pub tracking: Tracking,
+    /// The users.
+    pub acl: Acl,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.
@@ -201,10 +214,14 @@ impl Shared {
             startup_memory: AtomicUsize::new(0),
             pause_until_ms: AtomicI64::new(0),
             pause_writes_only: AtomicBool::new(false),
+            durability: Durability::default(),
+            aof: Aof::default(),
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
-            acl_denied_auth: AtomicU64::new(0),
+            key_stats: (0..workers).map(|_| Mutex::default()).collect(),
+            tracking: Tracking::default(),
+            acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

@@ -8,9 +8,11 @@ use crate::pubsub::{Delivery, Kind, Subscriber};
 use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::stats::WorkerStats;
+use crate::tracking::{Invalidate, Redirected, WorkerTracking};
 use crate::{exec, ticks};
 use commands::{CmdError, CommandId, Settings};
 use keyspace::eviction::AccessClock;
+use keyspace::journal::Deletion;
 use keyspace::{DbIndex, Events, LockSet};
 use net::{CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then, Timers};
 use resp::{Proto, Reply};
@@ -38,11 +40,17 @@ pub enum Message {
         reply: Vec<u8>,
         /// How long the command took.
         ticks: u64,
+        /// Where what it did ends in the journal.
+        upto: u64,
     },
     /// A published message for some of this worker's clients.
     Deliver(Delivery),
     /// Bytes for one client (MONITOR).
     Write(ConnId, Arc<[u8]>),
+    /// Keys have changed that clients of this worker remember.
+    Invalidate(Invalidate),
+    /// The same for a client that gets another one's messages.
+    Redirected(Redirected),
     /// Something to do on this worker.
     Call(Call),
     /// End.
@@ -65,6 +73,8 @@ pub struct Finished {
     pub ticks: u64,
     /// The commands of the table that ran: one, or those of a transaction.
     pub parts: Vec<Part>,
+    /// Where what they did ends in the journal; 0: they did nothing that is recorded.
+    pub upto: u64,
 }
 
 /// One command that ran away from its worker, for the counts.
@@ -121,6 +131,8 @@ pub struct Worker {
     pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
     pub(crate) timers: Timers<ConnId>,
     pub(crate) monitors: Vec<ConnId>,
+    pub(crate) tracking: WorkerTracking,
+    pub(crate) sampler: crate::key_stats::Sampler,
     pub(crate) cron: crate::cron::Cron,
     pub(crate) ticks_rate: ticks::Rate,
     pub(crate) last_tick: u64,
@@ -132,6 +144,10 @@ pub struct Worker {
     /// Work cut into portions: one is done a turn, not before its instant.
     pub(crate) chores: VecDeque<(Instant, crate::client_list::Chore)>,
     net_before: net::Stats,
+    /// Replies that wait for the log.
+    pub(crate) held: crate::aof::hold::Held,
+    /// It replays a log: nothing is left to other threads.
+    pub(crate) is_replaying: bool,
 }
 
 impl Worker {
@@ -155,6 +171,8 @@ impl Worker {
             ready: VecDeque::new(),
             timers: Timers::new(),
             monitors: Vec::new(),
+            tracking: WorkerTracking::default(),
+            sampler: crate::key_stats::Sampler::default(),
             cron: crate::cron::Cron::new(index),
             ticks_rate: ticks::Rate::get(),
             last_tick: 0,
@@ -165,6 +183,8 @@ impl Worker {
             gathered: crate::client_list::Gathered::default(),
             chores: VecDeque::new(),
             net_before: net::Stats::default(),
+            held: crate::aof::hold::Held::default(),
+            is_replaying: false,
             shared,
         };
         worker.adopt_config();
@@ -177,6 +197,10 @@ impl Worker {
         self.config = self.shared.config.snapshot();
         self.settings = crate::settings::of(&self.config, &self.shared);
         self.events.wanted = crate::settings::wanted_notifications(&self.config);
+        let journal = &self.shared.keyspace.journal;
+        journal.set_lazy(Deletion::Expired, self.config.lazyfree_lazy_expire);
+        journal.set_lazy(Deletion::Evicted, self.config.lazyfree_lazy_eviction);
+        journal.set_lazy(Deletion::Implied, self.config.lazyfree_lazy_server_del);
         self.slow_ticks = match u64::try_from(self.config.slowlog_log_slower_than) {
             Ok(microseconds) => microseconds.saturating_mul(ticks::per_microsecond()),
             Err(_) => u64::MAX,
@@ -305,6 +329,7 @@ impl Worker {
             self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
         }
         self.drop_client_lines(id);
+        self.stop_tracking(id, session);
         if session.extra.is_some() {
             self.unwatch_all(session);
             self.abandon_block(session);
@@ -353,7 +378,7 @@ impl Service for Worker {
         }
         self.stats.clients.add(1);
         let id = ClientId(self.shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
-        let authenticated = self.config.requirepass.is_empty();
+        let authenticated = !self.shared.acl.default_needs_password();
         Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 
@@ -368,7 +393,16 @@ impl Service for Worker {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
+        let before = self.locks.effects.appended_to();
         let flow = exec::run_input(self, id, session, input);
+        self.broadcast_changes();
+        let upto = self.locks.effects.appended_to();
+        if upto != before {
+            session.written_to = upto;
+            if self.shared.aof.is_fed() {
+                self.hold_replies(cx, id, upto);
+            }
+        }
         *out = self.reply.swap_buffer(empty);
         self.flush_counts();
         flow
@@ -392,14 +426,20 @@ impl Service for Worker {
             Message::Wake(READY_TOKEN) => self.serve_ready(),
             Message::Wake(token) => conns.resume(ConnId::from_u64(token)),
             Message::Finished(finished) => self.long_command_ended(conns, finished),
-            Message::Served { conn, waiter, reply, ticks } => self.client_served(conns, conn, waiter, reply, ticks),
+            Message::Served { conn, waiter, reply, ticks, upto } => {
+                self.client_served(conns, conn, waiter, reply, ticks);
+                self.hold_connection(conns, conn, upto);
+            }
             Message::Deliver(delivery) => self.deliver(conns, &delivery),
             Message::Write(conn, bytes) => {
                 conns.write(conn, &bytes);
             }
+            Message::Invalidate(message) => self.take_invalidation(conns, &message),
+            Message::Redirected(message) => self.take_redirected(conns, &message),
             Message::Call(call) => call(self, conns),
             Message::Stop => cx.stop(),
         }
+        self.broadcast_changes();
         self.flush_counts();
     }
 
@@ -413,12 +453,14 @@ impl Service for Worker {
         {
             chore(self, conns);
         }
+        let next_log = if self.shared.aof.is_fed() { self.settle_log(conns, cx.now()) } else { None };
         let mut retry = self.run_later(conns);
         if !self.ready.is_empty() {
             // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
             self.serve_ready();
             retry |= !self.ready.is_empty();
         }
+        self.broadcast_changes();
         self.flush_counts();
         self.note_turn(cx);
         let next_cron = match self.chores.front() {
@@ -429,6 +471,7 @@ impl Service for Worker {
             Some(timer) => timer.min(next_cron),
             None => next_cron,
         };
+        let wait = next_log.map_or(wait, |next| next.min(wait));
         Some(if retry { Duration::from_millis(1).min(wait) } else { wait })
     }
 

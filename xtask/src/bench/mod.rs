@@ -11,6 +11,7 @@ pub(crate) mod floor;
 mod generator;
 mod instructions;
 mod memory;
+mod persistence;
 mod race;
 mod tail;
 mod workers;
@@ -35,6 +36,7 @@ usage: cargo xtask bench [GROUP …] [options]
   workers       CPU per request with 4 workers against 1
   generator     `oxidis benchmark` against redis-benchmark; its exactness
   tail          what a probe feels while others run heavy commands
+  persistence   saving and loading five million keys: time, stalls, memory
   clients       120,000 clients on one server: memory, idle CPU, crowds; GET at 1,000 to 80,000
 Without a group: all.
 
@@ -57,6 +59,7 @@ const GROUPS: &[Group] = &[
     ("generator", generator::run),
     ("tail", tail::run),
     ("clients", clients::run),
+    ("persistence", persistence::run),
 ];
 
 /// What all groups need to know.

@@ -45,7 +45,7 @@ pub(crate) struct Client {
     /// Where it stands in its own range of keys, or of recorded commands.
     pub(crate) place: u64,
     /// Key numbers whose values are awaited; only with `--verify`.
-    pub(crate) asked: Option<Box<VecDeque<u64>>>,
+    pub(crate) asked: Option<VecDeque<u64>>,
     /// Replies that were counted.
     pub(crate) replies: u32,
     pub(crate) skip: SkipState,
@@ -95,7 +95,7 @@ impl Client {
             first_latency: None,
             quota,
             place,
-            asked: checks.then(Box::default),
+            asked: checks.then(VecDeque::new),
             replies: 0,
             skip: SkipState::new(),
             flights: VecDeque::new(),

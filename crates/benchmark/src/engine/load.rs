@@ -534,7 +534,7 @@ impl Load {
             random: &mut self.random,
             tags,
             value_pool: &self.settings.value_pool,
-            asked: client.asked.as_deref_mut(),
+            asked: client.asked.as_mut(),
         };
         let before = out.len();
         self.source.render(position, 0, count, &mut filler, out);

@@ -63,7 +63,7 @@ pub(crate) fn apply(extended: &mut Extended, name: &str, value: &str) -> Result<
         "--dataset" => extended.dataset = Some(PathBuf::from(value)),
         "--maxdocs" => extended.dataset_rows_max = usize::try_from(count()?).unwrap_or(usize::MAX),
         "--num-functions" => {
-            extended.functions = in_range(count()?, 1..=FUNCTIONS_MAX).ok_or_else(|| wrong("1 to 100000"))?
+            extended.functions = in_range(count()?, 1..=FUNCTIONS_MAX).ok_or_else(|| wrong("1 to 100000"))?;
         }
         "--num-keys-in-fcall" => {
             extended.function_keys = in_range(count()?, 0..=FUNCTION_KEYS_MAX).ok_or_else(|| wrong("0 to 1000"))?;

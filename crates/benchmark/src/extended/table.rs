@@ -14,6 +14,8 @@ pub(crate) enum Kind {
 pub(crate) struct Definition {
     /// `--name`.
     pub(crate) name: &'static str,
+    /// The name and its value, as the help shows them.
+    pub(crate) spec: &'static str,
     /// Placeholder of the value, empty for a flag.
     pub(crate) value: &'static str,
     /// Help task under which it is shown.
@@ -32,7 +34,13 @@ macro_rules! definitions {
     ($($task:literal { $($name:literal $value:literal $help:literal)* })*) => {
         /// All options of this table, in the order of the help.
         pub(crate) const DEFINITIONS: &[Definition] = &[
-            $($(Definition { name: $name, value: $value, task: $task, help: $help },)*)*
+            $($(Definition {
+                name: $name,
+                spec: concat!($name, " ", $value),
+                value: $value,
+                task: $task,
+                help: $help,
+            },)*)*
         ];
     };
 }

@@ -126,11 +126,11 @@ fn percentiles(session: &Session, kinds: &[(&'static str, &Latency)]) -> String 
                 .collect(),
         })
         .collect();
-    let label = |nines: &f64| match *nines {
-        value if value < 0.05 => "0%".to_owned(),
-        value if value < 1.5 => "90%".to_owned(),
-        value if value < 2.5 => "99%".to_owned(),
-        value => format!("99.{}%", "9".repeat(value.round() as usize - 2)),
+    // 90%, 97%, 99%, 99.7%, 99.9% …
+    let label = |nines: &f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits")]
+        let decimals = (nines.ceil() - 2.0).max(0.0) as usize;
+        format!("{:.decimals$}%", 100.0 - 100.0 / 10_f64.powf(*nines))
     };
     let mut out = figure("Latency by percentile (ms)", &lines(&series, "percentile", "ms", Some(&label)));
     out.push_str("<table><tr><th></th>");

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use commands::table::{self, CommandSpec};
 
 use super::hints;
+use crate::options::VERSION;
 use crate::output::{Outcome, print};
-use crate::usage::VERSION;
 
 /// Whether a call asks for help, which needs no server.
 pub(crate) fn is_help(words: &[Vec<u8>]) -> bool {

@@ -12,6 +12,7 @@ use crate::session::{Report, Session};
 mod cache;
 pub(crate) mod cluster;
 mod eval;
+mod histogram;
 mod intrinsic;
 mod keys;
 mod latency;
@@ -33,12 +34,17 @@ pub(crate) fn run(session: &mut Session, mode: Mode) -> Outcome<()> {
         Mode::Scan => scan::run(session),
         Mode::BigKeys => keys::run(session, keys::Measure::Elements),
         Mode::MemoryKeys(samples) => keys::run(session, keys::Measure::Memory { samples }),
+        Mode::KeyStatistics(samples) => keys::run(session, keys::Measure::Both { samples }),
         Mode::HotKeys => keys::hot::run(session),
         Mode::Pipe => pipe::run(session),
         Mode::Eval(path) => eval::run(session, &path),
         Mode::Cluster(words) => cluster::run(session, &words),
         Mode::Missing(option) => {
-            let with = if option.starts_with("--ldb") { "the script debugger" } else { "persistence and replication" };
+            let with = match option.as_str() {
+                "--ldb" | "--ldb-sync-mode" => "the script debugger",
+                option if option.starts_with("--vset") => "vector sets",
+                _ => "persistence and replication",
+            };
             fail(format_args!("{option} is not available in this version yet: it follows with {with}."))
         }
     }

@@ -179,6 +179,12 @@ impl Terminal {
         }
     }
 
+    /// Waits for a new prompt: it begins with the switch to bracketed paste, which no redrawing of a line has.
+    pub fn expect_prompt(&mut self) {
+        self.expect("\x1b[?2004h");
+        self.expect("> ");
+    }
+
     /// Waits for the end; the exit code.
     pub fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;

@@ -16,8 +16,8 @@ fn write_id(writer: &mut Writer<'_>, id: StreamId) {
     writer.length(id.seq);
 }
 
-/// Writes a stream in the form of 7.2.
-pub(super) fn write(writer: &mut Writer<'_>, stream: &Stream) {
+/// Writes a stream in the form of 7.0 or 7.2.
+pub(super) fn write(writer: &mut Writer<'_>, stream: &Stream, form: StreamForm) {
     let log = stream.log();
     let blocks = log.blocks();
     writer.length_of(blocks.len());
@@ -32,11 +32,11 @@ pub(super) fn write(writer: &mut Writer<'_>, stream: &Stream) {
     writer.length_of(stream.groups().len());
     for (name, group) in stream.groups() {
         writer.string(name);
-        write_group(writer, group);
+        write_group(writer, group, form);
     }
 }
 
-fn write_group(writer: &mut Writer<'_>, group: &Group) {
+fn write_group(writer: &mut Writer<'_>, group: &Group, form: StreamForm) {
     write_id(writer, group.last_id);
     // "Not known" is -1.
     #[allow(clippy::cast_sign_loss)]
@@ -51,7 +51,9 @@ fn write_group(writer: &mut Writer<'_>, group: &Group) {
     for consumer in group.consumers() {
         writer.string(consumer.name());
         writer.time_ms(consumer.seen_ms);
-        writer.time_ms(consumer.active_ms);
+        if form >= StreamForm::V3 {
+            writer.time_ms(consumer.active_ms);
+        }
         writer.length_of(consumer.pending().len());
         for id in consumer.pending() {
             writer.raw(&id.to_raw());

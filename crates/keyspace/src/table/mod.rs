@@ -51,7 +51,7 @@ use crate::{
 ///   bits with four tag bits at the bottom that the table keeps, and 16 zero bits on top.
 /// - The table lends items with its own bits in those 16: every method that takes `&self` or
 ///   `&mut self`, and `Drop`, ignores them, and changes of the word through `&mut self` are made
-///   only by what [`Place::update`] calls.
+///   only by what [`Place::update`] calls, or change nothing but a tag bit.
 /// - `into_raw` gives up ownership, `from_raw` takes it back.
 /// - `key` and `hash` answer the same all the time that the item is in a table.
 pub unsafe trait Item: Sized {

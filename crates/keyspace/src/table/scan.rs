@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::{
     Item, Table,
     bucket::{BucketArray, LANES},
-    segment::{self, Probe},
+    segment::{self, Depth, Probe},
 };
 use crate::tagged::Choice;
 
@@ -45,6 +45,48 @@ impl<T: Item> Table<T> {
             let below_prefix = CURSOR_BITS - depth.bits();
             at = (at >> below_prefix << below_prefix) + (local_after << (below_prefix - 16));
             if visited >= budget.max(1) || looked_at / 10 >= budget.max(1) {
+                break;
+            }
+        }
+        if at < END { at } else { 0 }
+    }
+
+    /// As [`scan`](Self::scan), lending the items to change in place: neither what identifies them nor their address
+    /// may change. Ends early, with the bucket, when `visit` answers false. Asks for the memory of the items ahead.
+    pub fn scan_mut(&mut self, cursor: u64, budget: usize, mut visit: impl FnMut(&mut T) -> bool) -> u64 {
+        let mut at = cursor;
+        let mut visited = 0;
+        let mut looked_at = 0;
+        let mut is_enough = false;
+        while at < END {
+            let hash = at << CURSOR_BITS;
+            let (array, depth) = match self.root.get_mut() {
+                Choice::Thin(array) => (array, Depth::ROOT),
+                Choice::Boxed(directory) => {
+                    let index = directory.index(hash);
+                    let segment = directory.segment_mut(index);
+                    (&mut segment.array, segment.depth)
+                }
+                Choice::Third(never) => never.update(|never| match *never {}),
+            };
+            let count = array.count();
+            let mut local_after = 1 << 16;
+            if count == 0 {
+                looked_at += 1;
+            } else {
+                let probe = Probe::new(hash, depth, count);
+                if let Some(ahead) = array.buckets().get(probe.home + SCAN_AHEAD) {
+                    ahead.prefetch_all();
+                }
+                looked_at += segment::visit_home_mut(array.buckets_mut(), depth, probe, |item| {
+                    visited += 1;
+                    is_enough |= !visit(item);
+                });
+                local_after = depth.local_after(probe.home, count);
+            }
+            let below_prefix = CURSOR_BITS - depth.bits();
+            at = (at >> below_prefix << below_prefix) + (local_after << (below_prefix - 16));
+            if is_enough || visited >= budget.max(1) || looked_at / 10 >= budget.max(1) {
                 break;
             }
         }
@@ -154,6 +196,8 @@ impl<T: Item> Table<T> {
     }
 }
 
+/// Buckets between the one whose items are visited and the one whose items are asked for.
+const SCAN_AHEAD: usize = 2;
 /// One past the last cursor.
 const END: u64 = 1 << CURSOR_BITS;
 /// After so many empty lanes, an item is chosen by walking.

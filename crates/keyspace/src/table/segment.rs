@@ -199,6 +199,32 @@ pub(super) fn visit_home<T: Item>(
     looked_at
 }
 
+/// As [`visit_home`], lending the items mutably.
+pub(super) fn visit_home_mut<T: Item>(
+    buckets: &mut [Bucket<T>],
+    depth: Depth,
+    probe: Probe,
+    mut visit: impl FnMut(&mut T),
+) -> usize {
+    let count = buckets.len();
+    let mut at = probe.home;
+    let mut looked_at = 0;
+    while let Some(bucket) = buckets.get_mut(at) {
+        looked_at += 1;
+        for lane in bucket.occupied() {
+            let position = bucket.position(lane);
+            if position >= probe.position && depth.home(position, count) == probe.home {
+                visit(bucket.item_mut(lane));
+            }
+        }
+        at = next(at, count);
+        if !bucket.is_passed() || at == probe.home {
+            break;
+        }
+    }
+    looked_at
+}
+
 /// Moves all items to a new array of `count` buckets. Does not look at what they point at.
 pub(super) fn rebuild<T: Item>(array: &mut BucketArray<T>, depth: Depth, count: usize) {
     let mut fresh = BucketArray::new(count);

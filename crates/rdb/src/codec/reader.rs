@@ -195,6 +195,24 @@ impl<'a> Reader<'a> {
         usize::try_from(self.length()?).map_err(|_| DecodeError::Truncated)
     }
 
+    /// Moves behind a string without reading it.
+    #[inline]
+    pub fn skip_string(&mut self) -> Result<(), DecodeError> {
+        let len = match self.length_or_encoding()? {
+            Length::Plain(length) => usize::try_from(length).map_err(|_| DecodeError::Truncated)?,
+            Length::Encoded(INT8) => 1,
+            Length::Encoded(INT16) => 2,
+            Length::Encoded(INT32) => 4,
+            Length::Encoded(LZF) => {
+                let compressed_len = self.length_in_bytes()?;
+                self.length_in_bytes()?;
+                compressed_len
+            }
+            Length::Encoded(byte) => return Err(DecodeError::UnknownEncoding(byte)),
+        };
+        self.bytes(len).map(drop)
+    }
+
     /// A string.
     #[inline]
     pub fn string(&mut self) -> Result<StringValue<'a>, DecodeError> {

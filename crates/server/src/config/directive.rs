@@ -8,6 +8,8 @@ use super::table::{Config, DIRECTIVES};
 pub struct Directive {
     /// Its name.
     pub name: &'static str,
+    /// It as an option of the command line, with its value.
+    pub option: &'static str,
     /// A second, older name.
     pub alias: Option<&'static str>,
     /// How its value is parsed and printed.
@@ -44,12 +46,8 @@ pub enum Work {
     Cluster,
     /// Encrypted connections.
     Tls,
-    /// Users and their rights.
-    Acl,
     /// Lua scripts and functions.
     Scripting,
-    /// Invalidation messages for client-side caches.
-    ClientTracking,
 }
 
 impl Work {
@@ -61,9 +59,7 @@ impl Work {
             Work::Replication => "replication",
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
-            Work::Acl => "ACL",
             Work::Scripting => "scripting",
-            Work::ClientTracking => "client tracking",
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! From the rows the macro makes the typed [`Config`], its defaults, and [`DIRECTIVES`], through
 //! which the rest of the module parses, prints, sets and documents without knowing any field. Names,
-//! bounds and defaults are those of Redis 7.2.5, except where a row says otherwise; `slot-space` is
-//! our own, and `io-threads` starts with the number of processors because workers execute commands.
+//! bounds and defaults are those of Redis 7.2.5, except where a row says otherwise; `slot-space` and
+//! `rdb-version` are our own, and `io-threads` starts with the number of processors because workers execute commands.
 
 use std::os::unix::ffi::OsStringExt as _;
 
@@ -92,6 +92,7 @@ macro_rules! directives {
         pub static DIRECTIVES: &[Directive] = &[$(
             Directive {
                 name: $name,
+                option: concat!("--", $name, " <value>"),
                 alias: directives!(@alias $($alias)?),
                 kind: $kind,
                 doc: $doc,
@@ -207,11 +208,11 @@ directives! {
     "requirepass" => requirepass: Vec<u8> = text(""),
         UNSET_TEXT, SECRET, Acts, "The password of the default user.";
     "aclfile" => aclfile: Vec<u8> = text(""),
-        TEXT, FIXED, Later(Work::Acl), "The file of users.";
+        TEXT, FIXED, Acts, "The file of users.";
     "acl-pubsub-default" => acl_pubsub_default: AclPubsubDefault = AclPubsubDefault::Resetchannels,
-        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Later(Work::Acl), "The channels that a new user may use.";
+        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Acts, "The channels that a new user may use.";
     "acllog-max-len" => acllog_max_len: i64 = 128,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Acl), "How many refusals ACL LOG remembers.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many refusals ACL LOG remembers.";
     "enable-protected-configs" => enable_protected_configs: ProtectedAction = ProtectedAction::No,
         Kind::Enum(ProtectedAction::WORDS), FIXED, Acts, "Who may change directives that reach into the file system.";
     "enable-debug-command" => enable_debug_command: ProtectedAction = ProtectedAction::No,
@@ -270,7 +271,7 @@ directives! {
     "active-defrag-max-scan-fields" => active_defrag_max_scan_fields: i64 = 1000,
         int(1, LONG_MAX), MUTABLE, Never("there is no active defragmentation"), "Fields above which a value is defragmented in parts.";
     "tracking-table-max-keys" => tracking_table_max_keys: usize = 1_000_000,
-        int(0, LONG_MAX), MUTABLE, Later(Work::ClientTracking), "How many keys the table of client-side caches holds.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many keys the table of client-side caches holds.";
     // Encodings.
     "hash-max-listpack-entries" / "hash-max-ziplist-entries" => hash_max_listpack_entries: usize = 512,
         int(0, LONG_MAX), MUTABLE, Acts, "The most fields of a hash kept as a listpack.";
@@ -315,51 +316,55 @@ directives! {
     "dir" => dir: Vec<u8> = working_directory(),
         Kind::Directory, PROTECTED.and(DENIED_WHILE_LOADING), Acts, "The working directory.";
     "dbfilename" => dbfilename: Vec<u8> = text("dump.rdb"),
-        checked(checks::snapshot_file_name), PROTECTED, Later(Work::Durability), "The file of the snapshot.";
+        checked(checks::snapshot_file_name), PROTECTED, Acts, "The file of the snapshot.";
     "save" => save: Vec<SavePoint> = default_save_points(),
-        Kind::SavePoints, MUTABLE, Later(Work::Durability), "When snapshots are written.";
+        Kind::SavePoints, MUTABLE, Acts, "When snapshots are written.";
     "stop-writes-on-bgsave-error" => stop_writes_on_bgsave_error: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Refuse writes after a snapshot failed.";
+        BOOL, MUTABLE, Acts, "Refuse writes after a snapshot failed.";
     "rdbcompression" => rdbcompression: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Compress strings in snapshots.";
+        BOOL, MUTABLE, Acts, "Compress strings in snapshots.";
     "rdbchecksum" => rdbchecksum: bool = true,
-        BOOL, FIXED, Later(Work::Durability), "Put a checksum at the end of snapshots.";
+        BOOL, FIXED, Acts, "Put a checksum at the end of snapshots.";
+    "rdb-version" => rdb_version: i32 = 11,
+        int(10, 11), MUTABLE, Acts, "The version of the format of snapshots: 11 is for Redis 7.2, 10 for 7.0 too.";
     "rdb-del-sync-files" => rdb_del_sync_files: bool = false,
         BOOL, MUTABLE, Later(Work::Replication), "Remove snapshots that only served replication.";
     "rdb-save-incremental-fsync" => rdb_save_incremental_fsync: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Force a snapshot to disk in pieces while it is written.";
+        BOOL, MUTABLE, Acts, "Force a snapshot to disk in pieces while it is written.";
     "rdb-key-save-delay" => rdb_key_save_delay: i32 = 0,
-        int(INT_MIN, INT_MAX), HIDDEN, Later(Work::Durability), "Microseconds to wait after each saved key, for tests.";
+        int(INT_MIN, INT_MAX), HIDDEN, Acts, "Microseconds to wait after each saved key, for tests.";
     "key-load-delay" => key_load_delay: i32 = 0,
-        int(INT_MIN, INT_MAX), HIDDEN, Later(Work::Durability), "Microseconds to wait after each loaded key, for tests.";
+        int(INT_MIN, INT_MAX), HIDDEN, Acts, "Microseconds to wait after each loaded key, for tests.";
     "loading-process-events-interval-bytes" => loading_process_events_interval_bytes: i64 = 2 << 20,
-        int(1024, INT_MAX), HIDDEN, Later(Work::Durability), "Bytes between two looks at the network while loading.";
+        int(1024, INT_MAX), HIDDEN, Never("loading has threads of its own, and the network is always looked at"), "Bytes between two looks at the network while loading.";
     "sanitize-dump-payload" => sanitize_dump_payload: SanitizeDumpPayload = SanitizeDumpPayload::No,
-        Kind::Enum(SanitizeDumpPayload::WORDS), MUTABLE, Never("serialized values are always checked in full"), "Whose serialized values are checked in depth.";
+        Kind::Enum(SanitizeDumpPayload::WORDS), MUTABLE, Acts, "Whose serialized values are checked in depth; those from clients always are.";
     "appendonly" => appendonly: bool = false,
-        BOOL, DENIED_WHILE_LOADING, Later(Work::Durability), "Keep a log of changes.";
+        BOOL, DENIED_WHILE_LOADING, Acts, "Keep a log of changes.";
     "appendfilename" => appendfilename: Vec<u8> = text("appendonly.aof"),
-        checked(checks::append_file_name), FIXED, Later(Work::Durability), "The base name of the log of changes.";
+        checked(checks::append_file_name), FIXED, Acts, "The base name of the log of changes.";
     "appenddirname" => appenddirname: Vec<u8> = text("appendonlydir"),
-        checked(checks::append_directory_name), FIXED, Later(Work::Durability), "The directory of the log of changes.";
+        checked(checks::append_directory_name), FIXED, Acts, "The directory of the log of changes.";
     "appendfsync" => appendfsync: AppendFsync = AppendFsync::Everysec,
-        Kind::Enum(AppendFsync::WORDS), MUTABLE, Later(Work::Durability), "When the log of changes is forced to disk.";
+        Kind::Enum(AppendFsync::WORDS), MUTABLE, Acts, "When the log of changes is forced to disk.";
     "no-appendfsync-on-rewrite" => no_appendfsync_on_rewrite: bool = false,
-        BOOL, MUTABLE, Later(Work::Durability), "Do not force the log to disk while it is rewritten.";
+        BOOL, MUTABLE, Acts, "Do not force the log to disk while it is rewritten.";
     "auto-aof-rewrite-percentage" => auto_aof_rewrite_percentage: i32 = 100,
-        int(0, INT_MAX), MUTABLE, Later(Work::Durability), "Growth of the log after which it is rewritten, in percent.";
+        int(0, INT_MAX), MUTABLE, Acts, "Growth of the log after which it is rewritten, in percent.";
     "auto-aof-rewrite-min-size" => auto_aof_rewrite_min_size: i64 = 64 << 20,
-        memory(0, LLONG_MAX), MUTABLE, Later(Work::Durability), "The size below which the log is not rewritten, in bytes.";
+        memory(0, LLONG_MAX), MUTABLE, Acts, "The size below which the log is not rewritten, in bytes.";
     "aof-load-truncated" => aof_load_truncated: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Load a log whose end is cut off.";
+        BOOL, MUTABLE, Acts, "Load a log whose end is cut off.";
     "aof-use-rdb-preamble" => aof_use_rdb_preamble: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Let a rewritten log begin with a snapshot.";
+        BOOL, MUTABLE, Acts, "Let a rewritten log begin with a snapshot.";
     "aof-timestamp-enabled" => aof_timestamp_enabled: bool = false,
-        BOOL, MUTABLE, Later(Work::Durability), "Put times into the log, to go back to one.";
+        BOOL, MUTABLE, Acts, "Put times into the log, to go back to one.";
     "aof-rewrite-incremental-fsync" => aof_rewrite_incremental_fsync: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Force a rewritten log to disk in pieces.";
+        BOOL, MUTABLE, Acts, "Force a rewritten log to disk in pieces.";
     "aof-disable-auto-gc" => aof_disable_auto_gc: bool = false,
-        BOOL, HIDDEN, Later(Work::Durability), "Keep files of the log that are no longer needed.";
+        BOOL, HIDDEN, Acts, "Keep files of the log that are no longer needed.";
+    "aof-stalled-buffer-limit" => aof_stalled_buffer_limit: u64 = 256 << 20,
+        memory(0, ULLONG_MAX), MUTABLE, Acts, "Bytes of changes that may wait for a disk that has stalled before writes wait, too.";
     // Replication.
     "replicaof" / "slaveof" => replicaof: Option<PrimaryAddress> = None,
         Kind::Primary, FIXED, Later(Work::Replication), "The server to follow.";
@@ -498,7 +503,7 @@ directives! {
 pub static STATEMENTS: &[(&str, Applies, &str)] = &[
     ("include", Acts, "Read another file, or all files that match a pattern, at this place."),
     ("rename-command", Acts, "Give a command another name, or take it away with an empty one."),
-    ("user", Later(Work::Acl), "Declare a user with a password and rights."),
+    ("user", Acts, "Declare a user with a password and rights."),
     ("loadmodule", Never("there are no loadable modules; the server refuses to start"), "Load a module."),
 ];
 

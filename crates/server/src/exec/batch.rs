@@ -10,13 +10,17 @@
 
 use super::route;
 use super::{Step, single};
+use crate::acl::check;
+use crate::acl::rules::Rules;
+use crate::key_stats::LARGE_REQUEST;
 use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
 use commands::Ctx;
-use commands::table::{self, CommandId};
+use commands::table::{self, CommandId, Flags};
 use keyspace::DbView;
 use keyspace::db::Hashed;
+use keyspace::journal::effects::Verbatim;
 use net::{ConnId, Flow, Then};
 use resp::{Args, Limits, Parse, Request, parse_request};
 use std::sync::atomic::Ordering;
@@ -39,6 +43,8 @@ pub struct Batch {
     planned: [Planned; GROUP],
     /// Their keys.
     keys: [Hashed; GROUP],
+    /// One of them is large.
+    has_large: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -55,7 +61,26 @@ impl Default for Batch {
             requests: std::array::from_fn(|_| Request::new()),
             planned: [nothing; GROUP],
             keys: [Hashed::NONE; GROUP],
+            has_large: false,
         }
+    }
+}
+
+impl Batch {
+    /// The key of a planned command, if it is sampled or large.
+    pub(crate) fn key_to_note<'a>(
+        &'a self,
+        routes: &'static [route::Route],
+        input: &'a [u8],
+        index: usize,
+        is_sample: bool,
+    ) -> Option<&'a [u8]> {
+        let planned = self.planned.get(index)?;
+        if !is_sample && planned.end - planned.start <= LARGE_REQUEST {
+            return None;
+        }
+        let args = self.requests.get(index)?.args(input.get(planned.start..planned.end)?);
+        args.get(route::of(routes, planned.id).single_key as usize)
     }
 }
 
@@ -94,7 +119,7 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
     let mut done = 0;
     let mut limits = limits_of(worker, session);
     loop {
-        let (planned, next, end) = gather(worker, batch, session, input, at, &limits);
+        let (planned, mut next, mut end) = gather(worker, batch, session, input, at, &limits);
         if planned > 0 {
             let ran = run_group(worker, batch, session, input, planned);
             done += ran;
@@ -102,10 +127,17 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 // The next command's slot is busy, or the group was cut to serve waiting clients.
                 at = batch.planned[ran].start;
                 session.parse = resp::ParseState::default();
-                if ran == 0 && worker.park_on(batch.keys[0].slot, id) {
+                if ran > 0 {
+                    continue;
+                }
+                if worker.park_on(batch.keys[0].slot, id) {
                     return flow(at, Then::Pause);
                 }
-                continue;
+                if !worker.locks.keyspace().snapshots.is_active() {
+                    continue;
+                }
+                // A snapshot may want the first command's entry before it can run.
+                (next, end) = (at, End::Other { index: 0, start: at });
             }
         }
         at = next;
@@ -165,6 +197,9 @@ fn gather(
     mut at: usize,
     limits: &Limits,
 ) -> (usize, usize, End) {
+    batch.has_large = false;
+    worker.renew_rights(session);
+    let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     for index in 0..GROUP {
         let start = at;
@@ -184,11 +219,12 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, args) {
+        match plan(worker, rules.as_deref(), args) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
+                batch.has_large |= at - start > LARGE_REQUEST;
             }
             None => return (index, start, End::Other { index, start }),
         }
@@ -198,10 +234,13 @@ fn gather(
 
 /// Whether a command may run in a group, and its hashed key.
 #[inline]
-fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
+fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
+        return None;
+    }
+    if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
         return None;
     }
     let key = args.get(route.single_key as usize)?;
@@ -211,12 +250,19 @@ fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
 /// Locks, prefetches and runs the first `count` planned commands; returns how many ran.
 #[inline(never)]
 fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &[u8], count: usize) -> usize {
-    let locked = lock_group(worker, batch, session, count);
+    let mut locked = lock_group(worker, batch, session, count);
+    if worker.locks.keyspace().snapshots.is_active() {
+        locked = before_large(worker, batch, session, input, locked);
+    }
     let mut ran = 0;
     for index in 0..locked {
         let planned = batch.planned[index];
         let args = batch.requests[index].args(&input[planned.start..planned.end]);
+        let dirty = worker.events.dirty;
         run_planned(worker, session, planned.id, &batch.keys[index], args);
+        if worker.locks.effects.is_recording() {
+            worker.record(session.db, verbatim(&input[planned.start..planned.end], args), dirty);
+        }
         ran += 1;
         // Who waits for a key is served before the next command; notifications can wait for the end of the group.
         if !worker.events.ready.is_empty() {
@@ -224,10 +270,19 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
             break;
         }
     }
+    let is_due = worker.sampler.is_due(ran);
+    if is_due | batch.has_large {
+        worker.note_group(batch, session, input, ran, is_due);
+    }
     worker.locks.unlock_all();
     worker.stats.processed.add(ran as u64);
     worker.after_command();
     ran
+}
+
+/// A request as the journal takes it: its bytes, unless it was an inline one.
+fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
+    if bytes.first() == Some(&b'*') { Verbatim::Frame(bytes) } else { Verbatim::Args(args) }
 }
 
 /// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.
@@ -238,6 +293,22 @@ fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, count: usiz
         worker.prefetch(session, &keys[..locked]);
     }
     locked
+}
+
+/// While a snapshot runs: how many of the first `count` commands come before one that would have to hand over a value too
+/// large for a worker.
+#[cold]
+fn before_large(worker: &Worker, batch: &Batch, session: &Session, input: &[u8], count: usize) -> usize {
+    let is_large = |index: &usize| {
+        let (planned, hashed) = (batch.planned[*index], batch.keys[*index]);
+        let route = route::of(worker.routes, planned.id);
+        let args = batch.requests[*index].args(&input[planned.start..planned.end]);
+        let reads_at_ms = (!route.spec.flags.contains(Flags::WRITE)).then_some(worker.now_ms);
+        args.get(route.single_key as usize).is_some_and(|key| {
+            worker.locks.is_too_large_to_hand_over(hashed.slot, session.db, hashed.hash, key, reads_at_ms)
+        })
+    };
+    (0..count).find(is_large).unwrap_or(count)
 }
 
 #[inline]

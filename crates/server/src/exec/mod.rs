@@ -22,7 +22,8 @@ pub mod whole;
 
 use crate::session::Session;
 use crate::worker::{Later, Worker, flow};
-use keyspace::Slot;
+use keyspace::journal::effects::Verbatim;
+use keyspace::{DbIndex, Slot};
 use net::{ConnId, Flow, Then};
 
 /// What came of one command.
@@ -72,6 +73,13 @@ impl Worker {
         self.later.push(Later::Retry(id));
     }
 
+    /// Records what a command did, before its locks go back. `dirty`: the changes counted before it.
+    #[inline]
+    pub(crate) fn record(&mut self, db: DbIndex, verbatim: Verbatim<'_>, dirty: u64) {
+        let changed = self.events.dirty != dirty;
+        self.locks.effects.command_ran(db, verbatim, changed);
+    }
+
     /// After a command, with no lock held: tells subscribers and serves those who waited for its keys.
     #[inline]
     pub(crate) fn after_command(&mut self) {
@@ -81,6 +89,9 @@ impl Worker {
     }
 
     fn tell_and_serve(&mut self) {
+        if self.events.has_invalidations() {
+            self.tell_invalidations(self.serving.map(|conn| self.tracker(conn)));
+        }
         self.publish_notifications();
         self.ready.extend(self.events.ready.drain(..));
         self.serve_ready();

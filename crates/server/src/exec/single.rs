@@ -1,10 +1,11 @@
 //! One command with all checks: what is not fit for the fast path.
 //!
-//! Order of the checks as in Redis: known command and arity, authentication, MULTI queueing, subscribed mode, memory,
-//! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
+//! Order of the checks as in Redis: known command and arity, authentication, rights, memory, subscribed mode, MULTI
+//! queueing, pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in `session_commands`.
 
-use super::{Step, route, transaction};
+use super::{Step, route, transaction, whole};
+use crate::acl::log::Context;
 use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
@@ -15,6 +16,7 @@ use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
 use commands::{Block, CmdError, CommandId, Ctx};
 use keyspace::db::Hashed;
+use keyspace::journal::effects::Verbatim;
 use keyspace::{DbView, Slot};
 use net::{ConnId, Conns};
 use resp::Args;
@@ -43,9 +45,13 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         );
         return Step::CloseNow;
     }
+    worker.renew_rights(session);
+    if session.state.has(State::USER_GONE) {
+        return Step::CloseNow;
+    }
     worker.last_tick = ticks::now();
     let before = worker.reply.len();
-    let step = match prepare(worker, session, args) {
+    let step = match prepare(worker, id, session, args) {
         Ok(Prepared::Run(spec)) => execute(worker, id, session, spec, args),
         Ok(Prepared::Queued) => Step::Done,
         Ok(Prepared::Wait(step)) => step,
@@ -60,6 +66,10 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
     finish_reply_mode(worker, session, before, step);
     if matches!(step, Step::Done | Step::Close | Step::CloseNow) {
         worker.drop_client_lines(id);
+    }
+    if session.state.has(State::TRACKING) && !matches!(step, Step::Busy(_) | Step::Retry | Step::Again) {
+        worker.end_caching(session, args);
+        worker.bound_tracking();
     }
     step
 }
@@ -101,17 +111,26 @@ enum Prepared {
 }
 
 /// All checks before a command may run.
-fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
+fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
     let spec = resolve(worker, args)?;
     let flags = spec.flags;
-    if session.state.has(State::UNAUTHENTICATED) && worker.config.requirepass.is_empty() {
-        // The password was taken away since the client connected.
-        session.state.remove(State::UNAUTHENTICATED);
-    }
     if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
     }
+    let is_queued = session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id);
+    if is_queued && flags.contains(Flags::NO_MULTI) {
+        return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
+    }
+    if let Err(denied) = worker.check_rights(session, spec, &args) {
+        let context = if session.state.has(State::IN_MULTI) { Context::Multi } else { Context::Toplevel };
+        let sentence = worker.refuse(id, session, spec, &args, denied, context);
+        return Err(reject(worker, spec, CmdError::text(format!("NOPERM {sentence}"))));
+    }
+    if needs_memory(session, spec) && !worker.has_memory() {
+        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
+    }
+    worker.check_files(session, spec)?;
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
         let name = spec.name;
         return Err(reject(
@@ -122,13 +141,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
             )),
         ));
     }
-    if needs_memory(session, spec) && !worker.has_memory() {
-        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
-    }
-    if session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id) {
-        if flags.contains(Flags::NO_MULTI) {
-            return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
-        }
+    if is_queued {
         if let Some(multi) = session.multi_mut() {
             let owned = args.to_owned_args();
             multi.bytes = multi.bytes.saturating_add(owned.used_bytes());
@@ -140,7 +153,20 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
     if let Some(step) = worker.paused(session, spec) {
         return Ok(Prepared::Wait(step));
     }
+    let holds_writes = worker.shared.keyspace.snapshots.is_full()
+        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed);
+    if holds_writes && writes(session, spec) {
+        // A snapshot runs and its sink is slow: what this command would have to hand over finds no room. Or the last
+        // snapshot before the end is being written.
+        return Ok(Prepared::Wait(Step::Retry));
+    }
     Ok(Prepared::Run(spec))
+}
+
+/// Whether a command may change the data.
+fn writes(session: &Session, spec: &CommandSpec) -> bool {
+    spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
+        || (spec.id == CommandId::Exec && transaction::writes(session))
 }
 
 /// Whether a command is refused when memory is out. Queued commands are, whatever they do, since the queue takes memory;
@@ -208,10 +234,19 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     session.last_command = Some(spec.id);
     worker.serving = Some(id);
     let before = worker.reply.len();
-    let result = if worker.routes[spec.id.index()].handler.is_some() {
+    let result = if let Some(error) = worker.sort_refusal(session, spec, &args) {
+        Err(error)
+    } else if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
     } else {
-        session_commands::run(worker, id, session, spec, args)
+        let (db, dirty) = (session.db, worker.events.dirty);
+        let result = session_commands::run(worker, id, session, spec, args);
+        // Those over the whole keyspace and EXEC have been recorded behind the gate or under their locks.
+        if !whole::handles(spec.id) && spec.id != CommandId::Exec {
+            worker.record(db, Verbatim::Args(args), dirty);
+            worker.locks.flush_effects();
+        }
+        result
     };
     let step = result.unwrap_or_else(|error| {
         worker.answer_error(before, spec.id, &error);
@@ -227,6 +262,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         }
         Step::Busy(_) | Step::Retry | Step::Again => worker.reply.truncate(before),
         Step::Parked => {}
+    }
+    if worker.has_own_news() {
+        worker.tell_own(id, session, matches!(step, Step::Done | Step::Close));
     }
     worker.end_serving();
     step
@@ -300,8 +338,13 @@ fn run_on_keys(
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
+    if worker.locks.keyspace().snapshots.is_active() && worker.leaves_to_snapshot(id, session, spec, args) {
+        worker.locks.unlock_all();
+        return Ok(Step::Again);
+    }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-    let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
+    let may_go =
+        !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
@@ -321,7 +364,11 @@ fn run_on_keys(
             return Ok(Step::Retry);
         }
     }
+    let dirty = worker.events.dirty;
     let (result, block) = worker.call_on(session, spec.id, args, &keys);
+    worker.track_reads_of(id, session, spec, args);
+    worker.note_keys(session, spec, args);
+    worker.record(session.db, Verbatim::Args(args), dirty);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();
@@ -349,15 +396,38 @@ fn offload(
         id: spec.id,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(session, slots) },
+        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(id, session, slots) },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.offload.submit(&worker.shared, job);
 }
 
 impl Worker {
+    /// While a snapshot runs: whether a command would have to hand over a value too large for a worker. Then it is left
+    /// to the snapshot's threads, and the connection is woken when they have it. The slots of the keys are held.
+    pub(crate) fn leaves_to_snapshot(
+        &mut self,
+        id: ConnId,
+        session: &Session,
+        spec: &CommandSpec,
+        args: Args<'_>,
+    ) -> bool {
+        let reads_at_ms = (!writes(session, spec)).then_some(self.now_ms);
+        let Ok(keys) = table::keys::touched_keys(spec, &args) else { return false };
+        for bytes in keys.into_iter().filter_map(|key| args.get(key.position as usize)) {
+            let Hashed { slot, hash, .. } = Hashed::new(&self.locks, bytes);
+            if self.locks.holds(slot)
+                && self.locks.is_too_large_to_hand_over(slot, session.db, hash, bytes, reads_at_ms)
+            {
+                let wake = keyspace::lock::Wake::Worker { worker: self.index, token: id.as_u64() };
+                return self.locks.keyspace().snapshots.ask_for(slot, session.db, bytes, wake);
+            }
+        }
+        false
+    }
+
     /// What commands of this session run with on another thread.
-    pub(crate) fn footing(&self, session: &Session, slots: &[Slot]) -> Footing {
+    pub(crate) fn footing(&self, id: ConnId, session: &Session, slots: &[Slot]) -> Footing {
         Footing {
             db: session.db,
             slots: slots.to_vec(),
@@ -365,6 +435,7 @@ impl Worker {
             clock: self.clock,
             no_touch: session.state.has(State::NO_TOUCH),
             wanted: self.events.wanted,
+            tracker: self.tracker_of(id, session),
         }
     }
 
@@ -444,6 +515,11 @@ impl Worker {
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
         self.events.ready.extend(events.ready);
+        self.events.invalidations.extend(events.invalidations);
+        self.events.changes.extend(events.changes);
+        if self.events.has_invalidations() {
+            self.tell_invalidations(Some(self.tracker(finished.conn)));
+        }
         self.events.dirty += events.dirty;
         self.events.hits += events.hits;
         self.events.misses += events.misses;
@@ -468,7 +544,9 @@ impl Worker {
             if !silent {
                 conns.write_owned(finished.conn, finished.reply);
             }
+            self.tell_deferred(conns, finished.conn);
             conns.resume(finished.conn);
+            self.hold_connection(conns, finished.conn, finished.upto);
         }
     }
 
@@ -478,19 +556,54 @@ impl Worker {
         self.config.maxmemory > 0
             || self.shared.pause_until_ms.load(Ordering::Relaxed) > self.now_ms
             || self.shared.has_renames()
+            || self.shared.durability.restricts.load(Ordering::Relaxed)
+            || self.shared.keyspace.snapshots.is_full()
+            || self.shared.aof.is_full()
+    }
+
+    /// Refuses what the state of the files does not allow.
+    fn check_files(&mut self, session: &Session, spec: &'static CommandSpec) -> Result<(), CmdError> {
+        let durability = &self.shared.durability;
+        if !durability.restricts.load(Ordering::Relaxed) || self.is_replaying {
+            return Ok(());
+        }
+        let is_kept_out = |spec: &CommandSpec| !spec.flags.contains(Flags::LOADING);
+        if durability.loading.is_on()
+            && (is_kept_out(spec) || (spec.id == CommandId::Exec && transaction::queues(session, is_kept_out)))
+        {
+            return Err(reject(self, spec, crate::durability::load::LOADING));
+        }
+        let writes = spec.flags.contains(Flags::WRITE)
+            || (spec.id == CommandId::Exec && transaction::queues(session, |spec| spec.flags.contains(Flags::WRITE)));
+        // Redis: PING is refused too, so that who watches the server sees that it is not well.
+        if (writes || spec.id == CommandId::Ping)
+            && let Some(error) = self.write_refusal()
+        {
+            return Err(reject(self, spec, error));
+        }
+        Ok(())
+    }
+
+    /// The answer to a write while data cannot be brought to disk, if writes are refused then; for scripts, too.
+    pub(crate) fn write_refusal(&self) -> Option<CmdError> {
+        let is_refused = self.shared.durability.has_failed.load(Ordering::Relaxed)
+            && self.config.stop_writes_on_bgsave_error
+            && !self.config.save.is_empty();
+        is_refused.then_some(crate::durability::SNAPSHOT_FAILED).or_else(|| self.shared.aof.refusal())
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.
     fn paused(&mut self, session: &Session, spec: &CommandSpec) -> Option<Step> {
+        if self.shared.aof.is_full() && writes(session, spec) {
+            return Some(Step::Retry);
+        }
         let until_ms = self.shared.pause_until_ms.load(Ordering::Relaxed);
         if until_ms <= self.now_ms {
             return None;
         }
         let writes_only = self.shared.pause_writes_only.load(Ordering::Relaxed);
         let is_pausable = !matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause)
-            && (!writes_only
-                || spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
-                || (spec.id == CommandId::Exec && transaction::writes(session)));
+            && (!writes_only || writes(session, spec));
         is_pausable.then_some(Step::Retry)
     }
 }

@@ -4,6 +4,7 @@
 //! else. With a command over the whole keyspace in it, it runs behind the closed gate.
 
 use super::{Step, single, whole};
+use crate::acl::log::Context;
 use crate::client_list::Scope;
 use crate::offload::{INLINE_BUDGET, Job, Work};
 use crate::session::{Multi, Session, State, Watch};
@@ -13,6 +14,7 @@ use crate::worker::Worker;
 use commands::table::{self, CommandId, CommandSpec, Flags};
 use commands::{CmdError, CmdResult};
 use keyspace::DbView;
+use keyspace::journal::effects::Verbatim;
 use net::ConnId;
 use resp::{Args, OwnedArgs};
 use std::sync::Arc;
@@ -147,6 +149,14 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Step::Busy(busy);
     }
+    if worker.locks.keyspace().snapshots.is_active()
+        && queued
+            .iter()
+            .any(|(command, args)| worker.leaves_to_snapshot(id, session, table::spec(*command), args.as_args()))
+    {
+        worker.locks.unlock_all();
+        return Step::Again;
+    }
     if is_long(worker, session, queued) {
         worker.locks.unlock_all();
         return Step::Parked;
@@ -161,15 +171,20 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
 
 /// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
 /// slots are held.
-fn is_long(worker: &mut Worker, session: &Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+fn is_long(worker: &mut Worker, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+    if worker.is_replaying {
+        return false;
+    }
     let mut cost = 0_usize;
     for (command, args) in queued {
         let args = args.as_args();
-        if worker.routes[command.index()].handler.is_none() {
+        let spec = table::spec(*command);
+        let is_refused =
+            worker.check_rights(session, spec, &args).is_err() || worker.sort_refusal(session, spec, &args).is_some();
+        if is_refused || worker.routes[command.index()].handler.is_none() {
             return false;
         }
         // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-        let spec = table::spec(*command);
         let may_ask = !spec.has_keys() || single::slots_of(worker, spec, args).is_ok_and(|slots| !slots.is_empty());
         cost = cost.saturating_add(if may_ask { worker.cost_of(session, *command, args) } else { 1 });
     }
@@ -185,7 +200,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
     end_multi(session);
     session.state.remove(State::WATCHING);
     let watch = session.extra.as_mut().and_then(|extra| extra.watch.take());
-    let work = Work::Transaction { queue, watch, footing: worker.footing(session, &slots) };
+    let work = Work::Transaction { queue, watch, footing: worker.footing(id, session, &slots) };
     let name = vec![b"EXEC".to_vec()];
     let job = Job { worker: worker.index, conn: id, id: CommandId::Exec, proto: session.proto, shown: name, work };
     session.state.insert(State::OFFLOADED);
@@ -226,14 +241,24 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         return;
     }
     worker.reply.array(queued.len());
+    worker.locks.effects.begin();
     for (command, args) in queued {
+        let (db, dirty) = (session.db, worker.events.dirty);
         let spec = table::spec(*command);
         let args = args.as_args();
         let before = worker.reply.len();
         worker.feed_monitors(session, spec, args);
         session.last_command = Some(*command);
-        let result = if worker.routes[command.index()].handler.is_some() {
-            worker.call(session, *command, args, false).0
+        let result = if let Err(denied) = worker.check_rights(session, spec, &args) {
+            worker.refuse(id, session, spec, &args, denied, Context::Multi);
+            Err(denied.exec_error())
+        } else if let Some(error) = worker.sort_refusal(session, spec, &args) {
+            Err(error)
+        } else if worker.routes[command.index()].handler.is_some() {
+            let result = worker.call(session, *command, args, false).0;
+            worker.track_reads_of(id, session, spec, args);
+            worker.note_keys(session, spec, args);
+            result
         } else {
             session_commands::run(worker, id, session, spec, args).map(|step| {
                 if matches!(step, Step::Close | Step::CloseNow) {
@@ -244,8 +269,10 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         if let Err(error) = result {
             worker.answer_error(before, *command, &error);
         }
+        worker.record(db, Verbatim::Args(args), dirty);
         worker.note_call(session, *command, args);
     }
+    worker.locks.effects.end();
     // EXEC's own time is counted from here: its commands have had theirs.
     worker.last_tick = ticks::now();
 }

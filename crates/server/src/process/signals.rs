@@ -34,6 +34,11 @@ impl SignalWatch {
         self.is_requested.store(false, Ordering::Relaxed);
     }
 
+    /// Whether a shutdown is requested; to be cleared when it is not going to happen.
+    pub fn request(&self) -> Arc<AtomicBool> {
+        self.is_requested.clone()
+    }
+
     /// Stops watching; later signals are caught but have no effect.
     pub fn close(self) {
         self.handle.close();

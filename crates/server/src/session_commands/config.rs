@@ -43,7 +43,10 @@ pub(crate) fn run(
         }
         CommandId::ConfigSet => {
             let arguments: Vec<&[u8]> = args.slice(2).iter().collect();
-            let context = SetContext { client_is_local: session.is_local(), is_loading: false };
+            let context = SetContext {
+                client_is_local: session.is_local(),
+                is_loading: worker.shared.durability.loading.is_on(),
+            };
             let shared = worker.shared.clone();
             let (before, index) = (shared.config.snapshot(), worker.index);
             let mut acting = Acting { shared: &shared, asker: index, has_new_listeners: false };
@@ -56,7 +59,10 @@ pub(crate) fn run(
             worker.reply.ok();
         }
         CommandId::ConfigRewrite => {
-            worker.shared.config.rewrite(&[]).map_err(error_line)?;
+            // Redis: with a file of users the config file holds none.
+            let users = if worker.config.aclfile.is_empty() { worker.shared.acl.users() } else { Vec::new() };
+            let lines = users.iter().map(|user| user.line()).collect();
+            worker.shared.config.rewrite(&[("user", lines)]).map_err(error_line)?;
             worker.reply.ok();
         }
         _ => return reset_statistics(worker, session),
@@ -124,12 +130,16 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
                 is_title_old = true;
             }
             "proc-title-template" => is_title_old = true,
+            "requirepass" => shared.acl.set_required_password(&config.requirepass),
             "maxclients" => {
                 let workers = u32::try_from(shared.workers()).unwrap_or(1);
                 let fitted =
                     limits::fit_running(config.maxclients, workers, shared.private_tables.load(Ordering::Relaxed));
                 fitted.map_err(|fitting| refuse(limits::too_many_clients(fitting)))?;
             }
+            "appendonly" if config.appendonly => shared.switch_aof_on().map_err(refuse)?,
+            "appendonly" => shared.switch_aof_off(),
+            "appendfsync" | "aof-timestamp-enabled" | "no-appendfsync-on-rewrite" => shared.aof.adopt(config),
             "loglevel" => log::set_level(config.loglevel),
             "crash-log-enabled" => crash::set_enabled(config.crash_log_enabled),
             "jemalloc-bg-thread" => allocator::set_threads(config.jemalloc_bg_thread).map_err(refuse)?,
@@ -211,7 +221,8 @@ impl Shared {
             stats.reset();
         }
         self.error_counts.lock().clear();
-        self.acl_denied_auth.store(0, Ordering::Relaxed);
+        self.acl.log.reset_counts();
+        self.key_stats.iter().for_each(|stats| stats.lock().forget_uses());
         let mut rates = self.rates.lock();
         *rates = crate::shared::Rates::default();
     }

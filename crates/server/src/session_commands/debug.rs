@@ -1,5 +1,6 @@
 //! DEBUG, as test suites need it.
 
+use crate::durability::load;
 use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::process::log::Level;
@@ -98,10 +99,9 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         | (b"replybuffer", 4)
         | (b"leak", 3) => worker.reply.ok(),
         (b"client-eviction", 2) => return Err(CmdError::new("ERR maxmemory-clients is disabled.")),
-        (b"reload" | b"loadaof", _) => {
-            return Err(CmdError::new(
-                "ERR DEBUG RELOAD and LOADAOF follow with the durability work: this server keeps its data in memory only",
-            ));
+        (b"reload", _) => return load::reload(worker, id, session, args),
+        (b"loadaof", _) => {
+            return Err(CmdError::new("ERR DEBUG LOADAOF follows with the durability work"));
         }
         (b"segfault" | b"panic" | b"assert" | b"oom" | b"restart" | b"crash-and-recover", _) => {
             return Err(CmdError::new("ERR this server does not come down on request: use SHUTDOWN, or a signal"));
@@ -148,6 +148,7 @@ fn sleep(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>)
             events: Events::default(),
             ticks,
             parts: Vec::new(),
+            upto: 0,
         };
         shared.post(index, Message::Finished(finished));
     });

@@ -3,12 +3,17 @@
 //! Cheap to ask: the counters of all workers are summed, the allocator's figures are at most a tenth of a second old,
 //! and what needs a walk over the keys was found by the workers on their rounds.
 
+use super::key_stats::SHOWN;
 use super::latency;
+use crate::acl::log::Reason;
+use crate::durability::claim::Purpose;
+use crate::durability::load::Loading;
 use crate::exec::Step;
+use crate::key_stats::TYPES;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
 use crate::shared::Shared;
-use crate::stats::CommandStats;
+use crate::stats::{CommandStats, LatencyHistogram};
 use crate::ticks;
 use crate::worker::Worker;
 use commands::table;
@@ -20,7 +25,7 @@ use std::sync::atomic::Ordering;
 /// A section: its name in requests, whether it is among those given without a request, and what writes it.
 type Section = (&'static str, bool, fn(&mut Report<'_>));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("server", true, server),
     ("clients", true, clients),
     ("memory", true, memory),
@@ -34,6 +39,7 @@ const SECTIONS: [Section; 13] = [
     ("latencystats", false, latency_stats),
     ("cluster", true, cluster),
     ("keyspace", true, keyspace),
+    ("keystats", false, key_stats),
 ];
 
 /// The text in the making.
@@ -172,7 +178,7 @@ fn clients(report: &mut Report<'_>) {
         ("client_recent_max_input_buffer", most(|stats| stats.recent_max_input.get())),
         ("client_recent_max_output_buffer", most(|stats| stats.recent_max_output.get())),
         ("blocked_clients", blocked),
-        ("tracking_clients", 0),
+        ("tracking_clients", shared.tracking_clients()),
         ("clients_in_timeout_table", shared.sum(|stats| stats.timers.get())),
         ("total_blocking_keys", blocking_keys),
         ("total_blocking_keys_on_nokey", 0),
@@ -257,42 +263,100 @@ fn memory(report: &mut Report<'_>) {
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
 }
 
+/// The fields of the append only file that are always there.
+fn append_only_file(report: &mut Report<'_>) {
+    let shared = report.worker.shared.clone();
+    let (aof, rewrite) = (&shared.aof, &shared.aof.rewrite);
+    report.fields(&[
+        ("aof_enabled", u64::from(aof.state() != crate::aof::State::Off)),
+        ("aof_rewrite_in_progress", u64::from(rewrite.is_running())),
+        ("aof_rewrite_scheduled", u64::from(rewrite.is_scheduled())),
+    ]);
+    report.field("aof_last_rewrite_time_sec", rewrite.last_took_s());
+    report.field("aof_current_rewrite_time_sec", rewrite.running_s());
+    report.field("aof_last_bgrewrite_status", rewrite.status());
+    report.fields(&[
+        ("aof_rewrites", rewrite.count.load(Ordering::Relaxed)),
+        ("aof_rewrites_consecutive_failures", rewrite.failures.load(Ordering::Relaxed)),
+    ]);
+    report.field("aof_last_write_status", if aof.errno().is_some() { "err" } else { "ok" });
+    report.field("aof_last_cow_size", rewrite.copied_bytes.load(Ordering::Relaxed));
+}
+
 fn persistence(report: &mut Report<'_>) {
     let shared = report.worker.shared.clone();
-    let changes = shared.sum(|stats| stats.dirty.get()).saturating_sub(shared.dirty_at_save.load(Ordering::Relaxed));
+    let durability = &shared.durability;
+    let running = durability.claims.running();
+    let saving = running.as_ref().filter(|running| running.purpose == Purpose::File);
+    let (handed_over, done, total) = running.as_ref().map_or((0, 0, 0), |running| {
+        let snapshot = &running.snapshot;
+        (snapshot.handed_over_bytes(), snapshot.keys_done(), snapshot.keys_total)
+    });
     report.fields(&[
-        ("loading", 0),
+        ("loading", u64::from(durability.loading.is_on())),
         ("async_loading", 0),
-        ("current_cow_peak", 0),
-        ("current_cow_size", 0),
+        ("current_cow_peak", handed_over),
+        ("current_cow_size", handed_over),
         ("current_cow_size_age", 0),
     ]);
-    report.field("current_fork_perc", "0.00");
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if total == 0 { 0.0 } else { done as f64 * 100.0 / total as f64 };
+    report.field("current_fork_perc", format_args!("{percent:.2}"));
     report.fields(&[
-        ("current_save_keys_processed", 0),
-        ("current_save_keys_total", 0),
-        ("rdb_changes_since_last_save", changes),
-        ("rdb_bgsave_in_progress", 0),
+        ("current_save_keys_processed", done),
+        ("current_save_keys_total", total),
+        ("rdb_changes_since_last_save", shared.unsaved_changes()),
+        ("rdb_bgsave_in_progress", u64::from(saving.is_some())),
     ]);
     report.field("rdb_last_save_time", shared.last_save_s.load(Ordering::Relaxed));
-    report.field("rdb_last_bgsave_status", "ok");
-    report.field("rdb_last_bgsave_time_sec", -1);
-    report.field("rdb_current_bgsave_time_sec", -1);
+    let has_failed = durability.has_failed.load(Ordering::Relaxed);
+    report.field("rdb_last_bgsave_status", if has_failed { "err" } else { "ok" });
+    report.field("rdb_last_bgsave_time_sec", durability.last_took_s.load(Ordering::Relaxed));
+    let current_s = saving.map_or(-1, |running| i64::try_from(running.since.elapsed().as_secs()).unwrap_or(0));
+    report.field("rdb_current_bgsave_time_sec", current_s);
     report.fields(&[
-        ("rdb_saves", 0),
-        ("rdb_last_cow_size", 0),
-        ("rdb_last_load_keys_expired", 0),
-        ("rdb_last_load_keys_loaded", 0),
-        ("aof_enabled", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
+        ("rdb_saves", durability.saves.load(Ordering::Relaxed)),
+        ("rdb_last_cow_size", durability.last_handed_over.load(Ordering::Relaxed)),
+        ("rdb_last_load_keys_expired", durability.loading.expired.load(Ordering::Relaxed)),
+        ("rdb_last_load_keys_loaded", durability.loading.keys.load(Ordering::Relaxed)),
     ]);
-    report.field("aof_last_rewrite_time_sec", -1);
-    report.field("aof_current_rewrite_time_sec", -1);
-    report.field("aof_last_bgrewrite_status", "ok");
-    report.fields(&[("aof_rewrites", 0), ("aof_rewrites_consecutive_failures", 0)]);
-    report.field("aof_last_write_status", "ok");
-    report.fields(&[("aof_last_cow_size", 0), ("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    append_only_file(report);
+    report.fields(&[("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    if shared.aof.state() != crate::aof::State::Off {
+        let log = shared.aof_report();
+        report.fields(&[
+            ("aof_current_size", log.bytes),
+            ("aof_base_size", log.base_bytes),
+            ("aof_pending_rewrite", u64::from(shared.aof.rewrite.is_scheduled())),
+            ("aof_buffer_length", log.buffer_bytes),
+            ("aof_pending_bio_fsync", log.pending_syncs),
+            ("aof_delayed_fsync", log.delayed),
+            ("aof_disk_stalled", u64::from(log.is_stalled)),
+        ]);
+    }
+    if durability.loading.is_on() {
+        loading(report, &durability.loading);
+    }
+}
+
+fn loading(report: &mut Report<'_>, loading: &Loading) {
+    let total = loading.total_bytes.load(Ordering::Relaxed);
+    let done = loading.progress().bytes.load(Ordering::Relaxed);
+    let started_s = loading.started_s.load(Ordering::Relaxed);
+    let elapsed_s = u64::try_from(crate::process::now_ms() / 1000 - started_s).unwrap_or(0);
+    // Redis: in the first second nothing is known.
+    let left = total.saturating_sub(done);
+    let eta_s = if elapsed_s == 0 { 1 } else { elapsed_s.saturating_mul(left) / (done + 1) };
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if total == 0 { 0.0 } else { done as f64 * 100.0 / total as f64 };
+    report.field("loading_start_time", started_s);
+    report.fields(&[
+        ("loading_total_bytes", total),
+        ("loading_rdb_used_mem", loading.used_memory.load(Ordering::Relaxed)),
+        ("loading_loaded_bytes", done),
+    ]);
+    report.field("loading_loaded_perc", format_args!("{percent:.2}"));
+    report.field("loading_eta_seconds", eta_s);
 }
 
 fn stats(report: &mut Report<'_>) {
@@ -346,9 +410,9 @@ fn stats(report: &mut Report<'_>) {
         ("active_defrag_key_misses", 0),
         ("total_active_defrag_time", 0),
         ("current_active_defrag_time", 0),
-        ("tracking_total_keys", 0),
-        ("tracking_total_items", 0),
-        ("tracking_total_prefixes", 0),
+        ("tracking_total_keys", shared.keyspace.tracking.keys()),
+        ("tracking_total_items", shared.keyspace.tracking.items()),
+        ("tracking_total_prefixes", shared.tracking.prefix_count() as u64),
         ("unexpected_error_replies", 0),
         ("oxidis_panics", shared.sum(|stats| stats.panics.get())),
         ("total_error_replies", shared.sum(|stats| stats.errors.get())),
@@ -364,10 +428,10 @@ fn stats(report: &mut Report<'_>) {
         ("eventloop_duration_cmd_sum", ticks::to_microseconds(command_ticks)),
         ("instantaneous_eventloop_cycles_per_sec", whole(rates.turns)),
         ("instantaneous_eventloop_duration_usec", whole(rates.turn_us)),
-        ("acl_access_denied_auth", shared.acl_denied_auth.load(Ordering::Relaxed)),
-        ("acl_access_denied_cmd", 0),
-        ("acl_access_denied_key", 0),
-        ("acl_access_denied_channel", 0),
+        ("acl_access_denied_auth", shared.acl.log.count(Reason::Auth)),
+        ("acl_access_denied_cmd", shared.acl.log.count(Reason::Command)),
+        ("acl_access_denied_key", shared.acl.log.count(Reason::Key)),
+        ("acl_access_denied_channel", shared.acl.log.count(Reason::Channel)),
     ]);
 }
 
@@ -448,7 +512,7 @@ fn latency_stats(report: &mut Report<'_>) {
             .latency_tracking_info_percentiles
             .iter()
             .map(|percentile| {
-                let end_ns = latency::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
+                let end_ns = LatencyHistogram::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
                 #[allow(clippy::cast_precision_loss)]
                 let end_us = end_ns as f64 / 1000.0;
                 format!("p{}={end_us:.3}", percentile_label(*percentile))
@@ -492,6 +556,32 @@ fn keyspace(report: &mut Report<'_>) {
         let found = survey.get(db as usize).copied().unwrap_or_default();
         let mean_ttl_ms = if expiring == 0 { 0 } else { found.ttl_ms.checked_div(found.ttl_samples).unwrap_or(0) };
         report.field(&format!("db{db}"), format_args!("keys={keys},expires={expiring},avg_ttl={mean_ttl_ms}"));
+    }
+}
+
+/// Hot and big keys; not in Redis, and not shown unless asked for.
+fn key_stats(report: &mut Report<'_>) {
+    let text = |key: &[u8]| String::from_utf8_lossy(&resp::quote_repr(key)).into_owned();
+    for (index, hot) in report.worker.hot_keys(SHOWN).iter().enumerate() {
+        report.field(
+            &format!("hot_key_{index}"),
+            format_args!(
+                "db={},ops_per_sec={:.0},percent={:.1},key={}",
+                hot.db.0,
+                hot.per_second,
+                hot.percent,
+                text(&hot.key)
+            ),
+        );
+    }
+    let mut of_type = [0; TYPES.len()];
+    for big in report.worker.big_keys(SHOWN, None) {
+        let index = of_type[big.kind];
+        of_type[big.kind] += 1;
+        report.field(
+            &format!("big_{}_{index}", TYPES[big.kind]),
+            format_args!("db={},size={},key={}", big.db.0, big.size, text(&big.key)),
+        );
     }
 }
 

@@ -1,16 +1,17 @@
 //! Commands that belong to the session or the server: everything in the table without a function on keys.
 
-pub(crate) mod acl;
 pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod debug;
 pub(crate) mod info;
+pub(crate) mod key_stats;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod pubsub;
 pub(crate) mod server;
 pub(crate) mod slowlog;
+pub(crate) mod tracking;
 
 use crate::exec::{Step, transaction, whole};
 use crate::session::Session;
@@ -77,8 +78,8 @@ pub(crate) fn run(
             worker.reply.ok();
             Ok(Step::Close)
         }
-        C::Auth => connection::auth(worker, session, args),
-        C::Hello => connection::hello(worker, session, args),
+        C::Auth => connection::auth(worker, id, session, args),
+        C::Hello => connection::hello(worker, id, session, args),
         C::Reset => connection::reset(worker, id, session),
         C::Multi => transaction::multi(worker, session).map(|()| Step::Done),
         C::Exec => transaction::exec(worker, id, session),
@@ -95,8 +96,8 @@ pub(crate) fn run(
         C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => {
             pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args)
         }
-        C::Publish => pubsub::publish(worker, false, args),
-        C::Spublish => pubsub::publish(worker, true, args),
+        C::Publish => pubsub::publish(worker, session.db, false, args),
+        C::Spublish => pubsub::publish(worker, session.db, true, args),
         C::PubsubChannels | C::PubsubNumsub | C::PubsubNumpat | C::PubsubShardchannels | C::PubsubShardnumsub => {
             pubsub::introspect(worker, command, args)
         }

@@ -1,9 +1,12 @@
 //! COMMAND, MONITOR, DBSIZE, TIME, ROLE, SHUTDOWN and others of the server as a whole, and short answers for parts that
 //! are not there yet.
 
-use super::{acl, client, debug, info};
+use super::{client, debug, info};
+use crate::acl::commands as acl;
+use crate::aof::State as LogState;
+use crate::aof::rewrite::Asked;
+use crate::durability::{save, shutdown};
 use crate::exec::Step;
-use crate::process::log::Level;
 use crate::session::{Session, State};
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
@@ -13,10 +16,6 @@ use net::ConnId;
 use resp::Args;
 use std::sync::atomic::Ordering;
 
-/// Answer to what writes files.
-const NO_PERSISTENCE: CmdError = CmdError::new(
-    "ERR this server keeps its data in memory only: snapshots and the append only file follow with the durability work",
-);
 /// Answer to what makes a replica.
 const NO_REPLICATION: CmdError =
     CmdError::new("ERR this server cannot follow another one yet: replicas follow with the replication work");
@@ -32,7 +31,7 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Info | C::Debug | C::Dbsize | C::Time | C::Lastsave | C::Lolwut | C::Monitor | C::Role | C::Shutdown => true,
         C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
         C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
-        C::Readonly | C::Readwrite | C::Asking => true,
+        C::Readonly | C::Readwrite | C::Asking | C::Hotkeys | C::Bigkeys => true,
         _ => acl::is_served(id) || table::spec(id).name.starts_with("cluster|"),
     }
 }
@@ -56,6 +55,7 @@ pub(crate) fn run(
         C::CommandGetkeysandflags => table::command::get_keys_and_flags(&args, &mut worker.reply),
         C::Info => return Ok(info::run(worker, args)),
         C::Debug => return debug::run(worker, id, session, args),
+        C::Hotkeys | C::Bigkeys => super::key_stats::run(worker, spec.id, args)?,
         C::Dbsize => return db_size(worker, session),
         C::Time => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -72,13 +72,20 @@ pub(crate) fn run(
             worker.reply.int(0);
             worker.reply.empty_array();
         }
-        C::Shutdown => return shutdown(worker, args),
-        C::Wait | C::Waitaof => wait(worker, spec.id, args)?,
+        C::Shutdown => return shutdown(worker, id, session, args),
+        C::Waitaof => return wait_for_log(worker, session, args),
+        C::Wait => wait(worker, args)?,
         C::Replicaof | C::Slaveof => replica_of(worker, args)?,
-        C::Bgsave if args.len() > 1 && !(args.len() == 2 && options::is_word(&args[1], "schedule")) => {
-            return Err(commands::error::SYNTAX);
+        C::Save => return save::save(worker, id, session, args),
+        C::Bgsave => return save::background_save(worker, session, args),
+        C::Bgrewriteaof => {
+            let in_exec = worker.locks.is_alone() || worker.locks.held() > 0 || session.state.has(State::IN_MULTI);
+            let text = match worker.shared.ask_rewrite(in_exec)? {
+                Asked::Started => "Background append only file rewriting started",
+                Asked::Scheduled => "Background append only file rewriting scheduled",
+            };
+            worker.reply.simple(text);
         }
-        C::Save | C::Bgsave | C::Bgrewriteaof => return Err(NO_PERSISTENCE),
         C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => {
             return Err(CmdError::new("ERR No failover in progress."));
         }
@@ -87,7 +94,7 @@ pub(crate) fn run(
         C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => {
             return Err(debug::not_allowed("MODULE", "enable-module-command"));
         }
-        _ if spec.name.starts_with("acl|") => acl::run(worker, spec.id, args)?,
+        _ if spec.name.starts_with("acl|") => return acl::run(worker, session, spec.id, args),
         _ => return Err(NO_CLUSTER),
     }
     Ok(Step::Done)
@@ -129,56 +136,71 @@ fn monitor(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<(),
     Ok(())
 }
 
-fn shutdown(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
-    let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
+fn shutdown(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let (mut options, mut aborts) = (shutdown::Options::default(), false);
     for word in args.slice(1).iter() {
         match word {
-            _ if options::is_word(word, "nosave") => saves_not = true,
-            _ if options::is_word(word, "save") => saves = true,
-            _ if options::is_word(word, "now") || options::is_word(word, "force") => others = true,
+            _ if options::is_word(word, "nosave") => options.saves_not = true,
+            _ if options::is_word(word, "save") => options.saves = true,
+            _ if options::is_word(word, "now") => options.now = true,
+            _ if options::is_word(word, "force") => options.force = true,
             _ if options::is_word(word, "abort") => aborts = true,
             _ => return Err(commands::error::SYNTAX),
         }
     }
-    if (aborts && (saves || saves_not || others)) || (saves && saves_not) {
+    if (aborts && args.len() > 2) || (options.saves && options.saves_not) {
         return Err(commands::error::SYNTAX);
     }
     if aborts {
-        return Err(CmdError::new("ERR No shutdown in progress."));
+        if !worker.shared.abort_shutdown() {
+            return Err(CmdError::new("ERR No shutdown in progress."));
+        }
+        worker.reply.ok();
+        return Ok(Step::Done);
     }
-    if saves {
-        crate::log!(
-            Level::Warning,
-            "SHUTDOWN SAVE: there is nothing to save to yet, snapshots follow with the durability work"
-        );
-        return Err(NO_PERSISTENCE);
-    }
-    worker.shared.stop(0);
-    Ok(Step::CloseNow)
+    let asker = save::Asker::new(worker, id, session, CommandId::Shutdown, args);
+    worker.shared.shut_down(options, Some(asker));
+    Ok(Step::Parked)
 }
 
 /// There are no replicas to wait for, so waiting would only take time.
-fn wait(worker: &mut Worker, command: CommandId, args: Args<'_>) -> Result<(), CmdError> {
-    if command == CommandId::Wait {
-        options::int(&args[1])?;
-        client::timeout_ms(&args[2], worker.now_ms)?;
-        worker.reply.int(0);
-        return Ok(());
-    }
+fn wait(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    options::int(&args[1])?;
+    client::timeout_ms(&args[2], worker.now_ms)?;
+    worker.reply.int(0);
+    Ok(())
+}
+
+/// WAITAOF numlocal numreplicas timeout: until what this client has written is on disk, here and on replicas.
+fn wait_for_log(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     let out_of_range = CmdError::new("ERR value is out of range, must be between 0 and 1");
     let local = options::int(&args[1])
         .and_then(|local| if (0..=1).contains(&local) { Ok(local) } else { Err(out_of_range) })?;
-    if options::int(&args[2])? < 0 {
+    let replicas = options::int(&args[2])?;
+    if replicas < 0 {
         return Err(commands::error::MUST_BE_POSITIVE);
     }
-    client::timeout_ms(&args[3], worker.now_ms)?;
-    if local > 0 {
+    let deadline_ms = client::timeout_ms(&args[3], worker.now_ms)?;
+    let aof = &worker.shared.aof;
+    if local > 0 && aof.state() == LogState::Off {
         return Err(CmdError::new("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }
+    let here = i64::from(aof.state() == LogState::On && aof.durable() >= session.written_to);
+    let may_wait = !session.state.has(State::IN_MULTI) && !worker.locks.is_alone();
+    if may_wait && (here < local || replicas > 0) {
+        let now_ms = worker.now_ms;
+        let until_ms = *session.extra_mut().wait_until_ms.get_or_insert(deadline_ms.unwrap_or(i64::MAX));
+        if now_ms < until_ms {
+            return Ok(Step::Retry);
+        }
+    }
+    if let Some(extra) = &mut session.extra {
+        extra.wait_until_ms = None;
+    }
     worker.reply.array(2);
+    worker.reply.int(here);
     worker.reply.int(0);
-    worker.reply.int(0);
-    Ok(())
+    Ok(Step::Done)
 }
 
 fn replica_of(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {

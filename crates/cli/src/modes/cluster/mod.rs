@@ -8,6 +8,7 @@ use crate::session::Session;
 
 mod check;
 mod node;
+pub(crate) mod ranges;
 
 use node::{Node, load};
 

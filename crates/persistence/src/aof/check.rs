@@ -1,0 +1,1 @@
+//! What `oxidis check-aof` tells.
