@@ -244,7 +244,7 @@ const BACKLOG_MAX: i32 = 65_535;
 /// The options of accepted connections.
 pub(crate) fn socket_options(config: &Config) -> SocketOptions {
     let keepalive = u64::try_from(config.tcp_keepalive).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    SocketOptions { nodelay: true, keepalive }
+    SocketOptions { nodelay: true, keepalive, congestion: None }
 }
 
 fn run_workers(

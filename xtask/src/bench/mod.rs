@@ -34,7 +34,7 @@ usage: cargo xtask bench [GROUP …] [options]
   memory        bytes per key, field and member; RSS against used_memory
   instructions  user instructions per request, by callgrind
   workers       CPU per request with 4 workers against 1
-  generator     `oxidis benchmark` against redis-benchmark
+  generator     `oxidis benchmark` against redis-benchmark; its exactness
   tail          what a probe feels while others run heavy commands
   persistence   saving and loading five million keys: time, stalls, memory
   clients       120,000 clients on one server: memory, idle CPU, crowds; GET at 1,000 to 80,000
