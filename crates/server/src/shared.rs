@@ -4,7 +4,7 @@ use crate::acl::Acl;
 use crate::aof::Aof;
 use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
-use crate::key_stats::KeyStats;
+use crate::key_stats::{KeyStats, LeastSizes};
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
@@ -80,6 +80,8 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// Hot and big keys, as each worker has seen them.
     pub key_stats: Vec<Mutex<KeyStats>>,
+    /// What is worth a look while a file is loaded.
+    pub least_sizes: LeastSizes,
     /// Who is told of changed keys.
     pub tracking: Tracking,
     /// The users.
@@ -225,6 +227,7 @@ impl Shared {
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
             key_stats: (0..workers).map(|_| Mutex::default()).collect(),
+            least_sizes: LeastSizes::default(),
             tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),

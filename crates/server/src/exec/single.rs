@@ -538,6 +538,7 @@ impl Worker {
         self.events.ready.extend(events.ready);
         self.events.invalidations.extend(events.invalidations);
         self.events.changes.extend(events.changes);
+        self.events.flushed |= events.flushed;
         if self.events.has_invalidations() {
             self.tell_invalidations(Some(self.tracker(finished.conn)));
         }
