@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use ::options::{Look, Operands, Row, Rules, Section, Tool, Values, unlisted};
+use ::options::{Look, Operands, Row, Rules, Section, Tool, Topic, Values, unlisted};
 
 use crate::extended::DEFINITIONS;
 
@@ -40,6 +40,7 @@ pub fn tool() -> Tool {
         sections: Cow::Owned(sections),
         operands: Operands::None,
         rules: Rules::COMMAND,
+        topics: TOPICS,
         examples: EXAMPLES,
         exit_codes: EXIT_CODES,
         ..Tool::EMPTY
@@ -91,7 +92,7 @@ const COMPATIBLE: &[(&str, &str)] = &[
     ("--csv", "Comma-separated report."),
     ("--precision N", "Digits of the latency histogram (default 3)."),
     ("-l", "Repeat for ever."),
-    ("-t LIST", "Only these tests, named above."),
+    ("-t LIST", "Only these tests; see --help tests."),
     ("-I", "Only open idle connections and wait."),
     ("-x", "Last argument of COMMAND from standard input."),
     ("--seed N", "Seed of the random numbers."),
@@ -113,9 +114,15 @@ const TRANSPORT: &[&str] = &[
     "-e",
 ];
 
-const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.\n\n\
-    Tests for -t, in the order in which they run: ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop \
-    sadd hset spop zadd zpopmin lrange (lrange_100, lrange_300, lrange_500, lrange_600) mset xadd. Only by name: mget.";
+const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.";
+
+const TOPICS: &[Topic] = &[Topic { name: "tests", title: "Tests for -t, in the order in which they run", text: TESTS }];
+
+const TESTS: &str = "\
+  ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop sadd hset spop
+  zadd zpopmin lrange (lrange_100, lrange_300, lrange_500, lrange_600) mset xadd
+Only by name: mget
+";
 
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "All is well."),
