@@ -13,7 +13,12 @@ use crossbeam_utils::CachePadded;
 /// Most threads that may take part: workers, offload threads, the timer thread, the tests' own.
 pub const MAX_PARTICIPANTS: usize = if cfg!(loom) { 3 } else { 512 };
 
-/// How long a closer waits for participants that stay inside before it gives up, to try again later.
+/// Looks at participants that are inside before a quick try is given up: some hundred microseconds, longer than a batch.
+const QUICK_LOOKS: u32 = 8_192;
+/// Quick tries before a closer is patient. Models have none: a look more is a state more.
+const QUICK_TRIES: usize = if cfg!(loom) { 0 } else { 100 };
+/// How long a patient closer waits for participants that stay inside before it gives up, to try again later: one may be a
+/// script that has not said yet that it is a long one.
 #[cfg(not(loom))]
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -41,6 +46,8 @@ pub struct Gate {
     /// Places given back.
     free: Mutex<Vec<usize>>,
     long_runners: AtomicUsize,
+    /// Tries to close, one after the other, that found somebody inside.
+    failures: AtomicUsize,
     /// Set by the one closer.
     closing: AtomicBool,
     /// Guards the sleep of those who wait for the gate to open.
@@ -65,6 +72,7 @@ impl Default for Gate {
             joined: AtomicUsize::new(0),
             free: Mutex::new(Vec::new()),
             long_runners: AtomicUsize::new(0),
+            failures: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             sleep: Mutex::new(()),
             opened: Condvar::new(),
@@ -130,8 +138,8 @@ impl Gate {
     }
 
     /// Closes the gate: true when no participant is inside and no long runner is at work; [`Gate::open`] must follow.
-    /// The caller must be outside itself and hold no slot lock. False: another closer or a long runner is at work, try
-    /// later; while somebody tries, no new long runner begins.
+    /// The caller must be outside itself and hold no slot lock. False: another closer or a long runner is at work, or a
+    /// participant did not come out soon; try later. While somebody tries, no new long runner begins.
     #[must_use]
     pub fn try_close(&self) -> bool {
         if self.closing.swap(true, Ordering::SeqCst) {
@@ -145,11 +153,19 @@ impl Gate {
             self.closing.store(false, Ordering::SeqCst);
             return false;
         }
-        if !self.stop_participants() {
-            self.open();
-            return false;
+        // A participant whose thread the system has put aside would keep all others waiting at the closed gate: rather
+        // let them in again and try later. Not for ever, though.
+        let is_patient = self.failures.load(Ordering::Relaxed) >= QUICK_TRIES;
+        if self.stop_participants(is_patient) {
+            self.failures.store(0, Ordering::Relaxed);
+            return true;
         }
-        true
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.closed.store(false, Ordering::SeqCst);
+        self.closing.store(false, Ordering::SeqCst);
+        let _guard = self.sleep.lock();
+        self.opened.notify_all();
+        false
     }
 
     /// Opens the closed gate.
@@ -161,18 +177,24 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// Waits until all participants are outside. False: one of them stayed inside too long, a script for example that
-    /// has not said yet that it is a long one.
-    fn stop_participants(&self) -> bool {
+    /// Waits until all participants are outside. False: one was not soon, or not even when the closer was
+    /// patient.
+    fn stop_participants(&self, is_patient: bool) -> bool {
         self.closed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let joined = self.joined.load(Ordering::SeqCst).min(MAX_PARTICIPANTS);
-        let mut started = None;
+        let (mut looks, mut started) = (0_u32, None);
         for place in &self.inside[..joined] {
-            let mut looks = 0_u32;
             // Acquire pairs with the Release in `leave`: we see what the participant did.
             while place.load(Ordering::Acquire) != 0 {
                 looks += 1;
+                if !is_patient {
+                    if looks > QUICK_LOOKS {
+                        return false;
+                    }
+                    pause();
+                    continue;
+                }
                 // The thread inside may wait for our core.
                 if looks.is_multiple_of(64) {
                     yield_now()
