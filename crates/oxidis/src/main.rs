@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
         "check-rdb" => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
+        "check-aof" => persistence::aof::check::run(&called, &rest, &RealDisk),
         _ => about::run(&tool, &rest),
     };
     ExitCode::from(u8::try_from(code).unwrap_or(1))

@@ -75,6 +75,8 @@ pub struct Aof {
     stamps: AtomicBool,
     /// `no-appendfsync-on-rewrite`.
     spares_disk: AtomicBool,
+    /// DEBUG AOF-FLUSH-SLEEP: microseconds that forcing the log to disk takes longer.
+    pub(crate) flush_sleep_us: AtomicU64,
     /// Workers that hold replies back, a bit each (those beyond 63 share bits).
     waiting: AtomicU64,
     bell: Mutex<Bell>,
@@ -115,6 +117,7 @@ impl Default for Aof {
             full: AtomicBool::new(false),
             stamps: AtomicBool::new(false),
             spares_disk: AtomicBool::new(false),
+            flush_sleep_us: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             bell: Mutex::default(),
             rung: Condvar::new(),

@@ -131,6 +131,10 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
     let Some(open) = handle.as_mut() else { return };
     aof.syncing.store(true, Ordering::SeqCst);
     let started = Instant::now();
+    let sleep_us = aof.flush_sleep_us.load(Ordering::Relaxed);
+    if sleep_us > 0 {
+        std::thread::sleep(Duration::from_micros(sleep_us));
+    }
     let result = open.sync();
     let took = started.elapsed();
     aof.syncing.store(false, Ordering::SeqCst);
