@@ -23,6 +23,8 @@
 pub(crate) mod hold;
 pub mod load;
 pub mod rewrite;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod writer;
 
