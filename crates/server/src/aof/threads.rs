@@ -23,9 +23,15 @@ impl Shared {
             return Ok(());
         }
         let shared = self.clone();
-        std::thread::Builder::new().name("aof-sync".into()).spawn(move || sync_loop(&shared))?;
+        std::thread::Builder::new().name("aof-sync".into()).spawn(move || {
+            bind(&shared);
+            sync_loop(&shared);
+        })?;
         let shared = self.clone();
-        std::thread::Builder::new().name("aof-write".into()).spawn(move || write_loop(&shared))?;
+        std::thread::Builder::new().name("aof-write".into()).spawn(move || {
+            bind(&shared);
+            write_loop(&shared);
+        })?;
         Ok(())
     }
 
@@ -33,6 +39,14 @@ impl Shared {
     fn spares_disk(&self) -> bool {
         self.aof.spares_disk.load(Ordering::Relaxed)
             && matches!(self.durability.claims.purpose(), Some(Purpose::AofRewrite | Purpose::File))
+    }
+}
+
+/// Keeps the calling thread on the processors for background work.
+fn bind(shared: &Shared) {
+    let list = &shared.config.snapshot().bio_cpulist;
+    if let Err(error) = crate::process::system::set_processors(list) {
+        log!(Level::Warning, "Cannot bind a thread to the processors of bio_cpulist: {}", error_text(&error));
     }
 }
 
