@@ -83,9 +83,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         self.shared.end_rewrite();
-        let mut bell = self.shared.aof.bell.lock();
-        bell.end = true;
-        self.shared.aof.rung.notify_all();
+        self.shared.aof.end_threads();
     }
 }
 

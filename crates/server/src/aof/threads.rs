@@ -62,12 +62,12 @@ fn write_loop(shared: &Shared) {
                 }
                 let has_error = aof.write_errno.load(Ordering::SeqCst) != 0;
                 if has_error {
-                    let timed_out = aof.rung.wait_for(&mut bell, RETRY_EVERY).timed_out();
+                    let timed_out = aof.rung_write.wait_for(&mut bell, RETRY_EVERY).timed_out();
                     if timed_out {
                         break;
                     }
                 } else {
-                    aof.rung.wait(&mut bell);
+                    aof.rung_write.wait(&mut bell);
                 }
             }
             bell.write = false;
@@ -100,8 +100,8 @@ fn sync_loop(shared: &Arc<Shared>) {
                 }
                 let left = SYNC_EVERY.saturating_sub(last.elapsed());
                 if !aof.is_fed() {
-                    aof.rung.wait(&mut bell);
-                } else if left.is_zero() || aof.rung.wait_for(&mut bell, left).timed_out() {
+                    aof.rung_sync.wait(&mut bell);
+                } else if left.is_zero() || aof.rung_sync.wait_for(&mut bell, left).timed_out() {
                     break;
                 }
             }
