@@ -7,7 +7,7 @@
 use super::rewrite::{directory_of, name_of};
 use crate::config::Config;
 use crate::durability::claim::{Claim, Purpose};
-use crate::durability::load::{LoadRules, load_parts, log_failure};
+use crate::durability::load::{LoadRules, LoadingState, empty_all, load_parts, log_failure};
 use crate::exec::{Step, single};
 use crate::log;
 use crate::process::error_text;
@@ -16,8 +16,8 @@ use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::worker::Worker;
 use commands::CommandId;
-use keyspace::LockSet;
 use keyspace::eviction::AccessClock;
+use keyspace::{Events, LockSet};
 use net::ConnId;
 use persistence::aof::manifest::manifest_name;
 use persistence::aof::{Frame, FrameError, Frames, Log, Manifest, ManifestError};
@@ -75,6 +75,32 @@ pub fn load(shared: &Arc<Shared>, config: &Config, claim: &mut Claim) -> Result<
         log!(Level::Notice, "DB loaded from append only file: {:.3} seconds", super::seconds(started));
     }
     Ok(true)
+}
+
+/// DEBUG LOADAOF: writes what is to be written, empties the data set and loads it from the log.
+///
+/// # Errors
+/// What the client is told.
+pub(crate) fn reload(shared: &Arc<Shared>, config: &Config, events: &mut Events) -> Result<(), &'static str> {
+    const FAILED: &str = "ERR Error trying to load the AOF files, check server logs.";
+    let mut claim = Claim::wait(shared, Purpose::Loading);
+    let state = LoadingState::begin(shared, 0);
+    if shared.aof.is_fed() && !shared.write_pending(&mut shared.aof.writer.lock()) {
+        return Err(FAILED);
+    }
+    if let Some(locks) = claim.walkers().first_mut() {
+        empty_all(locks, events);
+    }
+    let loaded = load(shared, config, &mut claim);
+    drop(claim);
+    drop(state);
+    match loaded {
+        Ok(true) => {
+            log!(Level::Notice, "Append Only File loaded by DEBUG LOADAOF");
+            Ok(())
+        }
+        _ => Err(FAILED),
+    }
 }
 
 /// Opens the log to be written, after [`load`]: a new one gets its first base. To be called before clients are served.
@@ -284,6 +310,7 @@ impl Player {
         worker.events.wanted = keyspace::NotifyClass::default();
         worker.slow_ticks = u64::MAX;
         worker.is_replaying = true;
+        worker.locks.effects.mute();
         worker.reply.set_proto(Proto::Resp2);
         let now_ms = crate::process::now_ms();
         worker.clock = AccessClock::at(now_ms, worker.settings.policy.is_lfu(), 10, 1);

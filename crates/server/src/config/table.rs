@@ -156,7 +156,7 @@ directives! {
     "server_cpulist" => server_cpulist: Vec<u8> = text(""),
         UNSET_TEXT, FIXED, Acts, "The processors that the workers may run on.";
     "bio_cpulist" => bio_cpulist: Vec<u8> = text(""),
-        UNSET_TEXT, FIXED, Later(Work::Durability), "The processors that background threads may run on.";
+        UNSET_TEXT, FIXED, Acts, "The processors that background threads may run on.";
     "aof_rewrite_cpulist" => aof_rewrite_cpulist: Vec<u8> = text(""),
         UNSET_TEXT, FIXED, Never("the log of changes is rewritten without a child process"), "The processors of the child that rewrites the log of changes.";
     "bgsave_cpulist" => bgsave_cpulist: Vec<u8> = text(""),

@@ -370,11 +370,40 @@ pub(crate) fn reload(worker: &mut Worker, id: ConnId, session: &mut Session, arg
     if Claim::is_taken(&worker.shared) {
         return Ok(Step::Retry);
     }
+    load_anew(worker, id, session, args, move |shared, config, events| {
+        reload_here(shared, config, merges, flushes, saves, events)
+    })
+}
+
+/// DEBUG LOADAOF.
+pub(crate) fn reload_log(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
+    if worker.locks.is_alone() || session.state.has(crate::session::State::IN_MULTI) {
+        return Err(CmdError::new("ERR DEBUG LOADAOF is not for transactions"));
+    }
+    if Claim::is_taken(&worker.shared) {
+        return Ok(Step::Retry);
+    }
+    load_anew(worker, id, session, args, crate::aof::load::reload)
+}
+
+/// Has `load` run on a thread of its own; the client waits for what it says.
+fn load_anew(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+    load: impl FnOnce(&Arc<Shared>, &Config, &mut Events) -> Result<(), &'static str> + Send + 'static,
+) -> Result<Step, CmdError> {
     let asker = Asker::new(worker, id, session, CommandId::Debug, args);
     let (shared, config) = (worker.shared.clone(), worker.config.clone());
     let spawned = std::thread::Builder::new().name("reload".into()).spawn(move || {
         let mut events = Events::default();
-        let answer = reload_here(&shared, &config, merges, flushes, saves, &mut events);
+        let answer = load(&shared, &config, &mut events);
         asker.answer_with(&shared, events, |reply| match answer {
             Ok(()) => reply.ok(),
             Err(text) => reply.error(text),
