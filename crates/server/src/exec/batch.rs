@@ -197,7 +197,7 @@ fn gather(
                         hashed
                     }
                 };
-                last = Some((key, hashed));
+                last = part_of(input, key).map(|key| (key, hashed));
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
             }
@@ -205,6 +205,13 @@ fn gather(
         }
     }
     (GROUP, at, End::Full)
+}
+
+/// `part`, a piece of `whole`, borrowed from it and not from what found it.
+#[inline]
+fn part_of<'a>(whole: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
+    let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
+    whole.get(start..start.wrapping_add(part.len()))
 }
 
 /// Whether two keys are equal. Others of the same length mostly differ at their end, which costs no call to see.
