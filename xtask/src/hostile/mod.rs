@@ -6,6 +6,7 @@
 
 mod access;
 mod bystander;
+mod durability;
 mod floods;
 mod frames;
 pub(crate) mod fuzz;
@@ -68,6 +69,8 @@ impl<'a> Context<'a> {
 type Row = (&'static str, &'static str, fn(&Context<'_>) -> Result<String>);
 
 const ROWS: &[Row] = &[
+    ("A1", "kill -9 under load with appendfsync always", durability::always),
+    ("A4", "kill -9 under load with appendfsync everysec", durability::everysec),
     ("B1", "malformed frames get Redis's exact replies", frames::run),
     ("B2", "mutated pipelines over sockets", fuzz::frames),
     ("B10", "patterns that take exponential time elsewhere", fuzz::patterns),
