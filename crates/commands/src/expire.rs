@@ -8,6 +8,7 @@ use crate::dispatch::Handler;
 use crate::error::{CmdError, CmdResult};
 use crate::options::{int, is_word};
 use crate::table::CommandId;
+use keyspace::journal::Deletion;
 use keyspace::{Entry, NotifyClass};
 use resp::Args;
 
@@ -102,9 +103,14 @@ fn expire(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time, command: &str) -> CmdRe
     if allowed && at_ms <= now_ms {
         ctx.db.remove(key);
         ctx.db.changed(NotifyClass::GENERIC, "del", key);
+        ctx.db.effect_deleted(key, Deletion::Expired);
     } else if allowed {
         ctx.db.set_expiry(key, Some(at_ms));
         ctx.db.changed(NotifyClass::GENERIC, "expire", key);
+        if ctx.db.is_recording() && (time.seconds || !time.absolute) {
+            let at = at_ms.to_string();
+            ctx.db.effect_replaced(args, &[(0, b"PEXPIREAT"), (2, at.as_bytes())]);
+        }
     }
     ctx.out.int(i64::from(allowed));
     Ok(())

@@ -168,9 +168,26 @@ fn geoadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     if changes > 0 {
         ctx.db.changed(NotifyClass::ZSET, "zadd", key);
         ctx.db.events.dirty += changes - 1;
+        if ctx.db.is_recording() {
+            record(ctx, args, first, &scores);
+        }
     }
     ctx.out.int(i64::try_from(if ch { changes } else { added }).unwrap_or(i64::MAX));
     Ok(())
+}
+
+/// Records GEOADD as the ZADD that it is; its triples begin at `first`.
+fn record(ctx: &mut Ctx<'_>, args: Args<'_>, first: usize, scores: &[f64]) {
+    #[allow(clippy::cast_possible_truncation)]
+    let texts: Vec<String> = scores.iter().map(|score| (*score as i64).to_string()).collect();
+    let mut all: Vec<&[u8]> = vec![b"zadd"];
+    all.extend(args.iter().take(first).skip(1));
+    let triples = args.slice(first);
+    for (index, text) in texts.iter().enumerate() {
+        all.push(text.as_bytes());
+        all.push(triples.at(index * 3 + 2));
+    }
+    ctx.db.effect(&all);
 }
 
 /// GEODIST key member1 member2 [M|KM|FT|MI]

@@ -271,6 +271,7 @@ fn hincrbyfloat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         Ok(text)
     })??;
     ctx.db.changed(NotifyClass::HASH, "hincrbyfloat", key);
+    ctx.db.effect(&[b"HSET", key, field, &text]);
     ctx.out.bulk(&text);
     Ok(())
 }

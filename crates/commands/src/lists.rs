@@ -106,6 +106,19 @@ fn popped(ctx: &mut Ctx<'_>, key: &[u8], end: End, count: usize, is_empty: bool)
     }
 }
 
+/// Records a blocking or searching pop as the pop of one key that it came to; `count`: as LPOP with a count.
+fn record_pop(ctx: &mut Ctx<'_>, key: &[u8], end: End, count: Option<usize>) {
+    let name: &[u8] = match end {
+        End::Front => b"LPOP",
+        End::Back => b"RPOP",
+    };
+    match count {
+        None => ctx.db.effect(&[name, key]),
+        Some(count) if ctx.db.is_recording() => ctx.db.effect(&[name, key, count.to_string().as_bytes()]),
+        Some(_) => {}
+    }
+}
+
 /// Counts the changes of a command that made `count` of them, the first of which is counted.
 fn count_more(ctx: &mut Ctx<'_>, count: usize) {
     ctx.db.events.dirty += (count as u64).saturating_sub(1);

@@ -23,6 +23,7 @@ mod info;
 mod pending;
 mod range;
 mod read;
+mod record;
 #[cfg(test)]
 mod tests;
 

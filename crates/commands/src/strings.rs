@@ -140,6 +140,7 @@ fn getdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     reply_string(ctx, key)?;
     if ctx.db.remove(key) {
         ctx.db.changed(NotifyClass::GENERIC, "del", key);
+        ctx.db.effect(&[b"DEL", key]);
     }
     Ok(())
 }

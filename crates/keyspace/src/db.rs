@@ -10,6 +10,7 @@ use crate::entry::{Entry, Kind};
 use crate::events::{Events, NotifyClass};
 use crate::eviction::AccessClock;
 use crate::hashing::hash_key;
+use crate::journal::Deletion;
 use crate::list::List;
 use crate::lockset::LockSet;
 use crate::slot::{Db, DbIndex, Slot};
@@ -213,6 +214,7 @@ impl<'a> DbView<'a> {
         if let Some(entry) = self.unlink(slot, hash, key) {
             self.discard(entry);
             self.events.expired += 1;
+            self.gone(key, Deletion::Expired);
             self.signal_by_server(key);
             self.events.notify(NotifyClass::EXPIRED, "expired", self.db, key);
         }
@@ -769,6 +771,71 @@ impl<'a> DbView<'a> {
         let (slot, hash) = self.locate(key);
         let entry = self.db_ref(slot).and_then(|db| db.table.find(hash, key));
         entry.and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms)
+    }
+
+    // ---- what the journal is to know -------------------------------------------------------------------------------
+
+    /// Whether effects are recorded: else none need to be put together.
+    #[inline]
+    pub fn is_recording(&self) -> bool {
+        self.locks.effects.is_recording()
+    }
+
+    /// The command came to this one, which is recorded in its place. More than one may be said.
+    pub fn effect(&mut self, arguments: &[&[u8]]) {
+        self.effect_of(arguments.iter().copied());
+    }
+
+    /// As [`DbView::effect`], for arguments that are not a list yet.
+    pub fn effect_of<'b>(&mut self, arguments: impl ExactSizeIterator<Item = &'b [u8]>) {
+        self.locks.effects.suppress();
+        let db = self.db;
+        self.locks.effects.note(db, arguments, false);
+    }
+
+    /// The command is not to be recorded as it stands, whatever it changed.
+    pub fn no_effect(&mut self) {
+        self.locks.effects.suppress();
+    }
+
+    /// The command is to be recorded though it may have changed nothing.
+    pub fn always_effect(&mut self) {
+        self.locks.effects.force();
+    }
+
+    /// The command is recorded as this one, which replicas alone are to see.
+    pub fn effect_for_replicas(&mut self, arguments: &[&[u8]]) {
+        self.locks.effects.suppress();
+        let db = self.db;
+        self.locks.effects.note(db, arguments.iter().copied(), true);
+    }
+
+    /// A key went without a command: by its expiry or by eviction.
+    pub(crate) fn gone(&mut self, key: &[u8], why: Deletion) {
+        if self.is_recording() {
+            let name = self.locks.keyspace().journal.deletion_name(why);
+            let db = self.db;
+            self.locks.effects.note(db, [name, key].into_iter(), false);
+        }
+    }
+
+    /// The command came to the deletion of a key.
+    pub fn effect_deleted(&mut self, key: &[u8], why: Deletion) {
+        self.locks.effects.suppress();
+        self.gone(key, why);
+    }
+
+    /// The command is recorded with some of its arguments replaced, given by index.
+    pub fn effect_replaced(&mut self, arguments: resp::Args<'_>, replaced: &[(usize, &[u8])]) {
+        if self.is_recording() {
+            let mut all: Vec<&[u8]> = arguments.iter().collect();
+            for (index, argument) in replaced {
+                if let Some(place) = all.get_mut(*index) {
+                    *place = argument;
+                }
+            }
+            self.effect(&all);
+        }
     }
 
     // ---- waiting and watching ------------------------------------------------------------------------------------

@@ -174,6 +174,7 @@ impl DbView<'_> {
         let gone = self.remove(key);
         if gone {
             self.events.evicted += 1;
+            self.gone(key, crate::journal::Deletion::Evicted);
             self.signal_by_server(key);
             let db = self.index();
             self.events.notify(NotifyClass::EVICTED, "evicted", db, key);

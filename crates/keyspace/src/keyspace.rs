@@ -1,6 +1,7 @@
 //! The keyspace: all slots, the gate, the parked, the counters.
 
 use crate::gate::Gate;
+use crate::journal::Journal;
 use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
@@ -26,6 +27,8 @@ pub struct Keyspace {
     pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
+    /// What changed, for those who read it: AOF, replicas.
+    pub journal: Journal,
     /// Where connections wait for slots.
     pub parking: Parking,
     /// Frees what is costly to free.
@@ -75,6 +78,7 @@ impl Keyspace {
             databases,
             tracking: TrackingCounts::default(),
             gate: Gate::default(),
+            journal: Journal::default(),
             parking: Parking::default(),
             reclaimer: Reclaimer::default(),
             counters: Mutex::new(Vec::new()),

@@ -22,6 +22,7 @@ pub mod gate;
 pub mod glob;
 pub mod hash;
 pub mod hashing;
+pub mod journal;
 pub mod keyspace;
 pub mod list;
 pub mod load;

@@ -6,6 +6,7 @@
 use crate::events::Events;
 use crate::gate::Participant;
 use crate::hashing::hash_key;
+use crate::journal::effects::Effects;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
 use crate::slot::{Db, DbIndex, Slot, SlotData};
@@ -29,7 +30,11 @@ pub struct LockSet {
     inside: bool,
     /// What this thread hands over to the snapshot that runs.
     pub(crate) hand: Option<Hand>,
+    /// This thread counts as a long runner at the gate instead of being inside.
+    long: bool,
     pub(crate) counters: Arc<CachePadded<Counters>>,
+    /// What the commands of this thread did, for the journal.
+    pub effects: Effects,
 }
 
 impl LockSet {
@@ -45,7 +50,9 @@ impl LockSet {
             alone: false,
             inside: false,
             hand: None,
+            long: false,
             counters,
+            effects: Effects::default(),
         }
     }
 
@@ -61,6 +68,15 @@ impl LockSet {
         debug_assert!(!self.inside && self.held.is_empty());
         self.keyspace.gate.enter(self.participant);
         self.inside = true;
+        self.ask_recording();
+    }
+
+    /// Asks anew whether the journal is read. Holds until the thread lets the gate be closed again; to be called by one
+    /// that does not [`LockSet::enter`], when its long run has begun.
+    #[inline]
+    pub fn ask_recording(&mut self) {
+        let recording = self.keyspace.journal.is_read();
+        self.effects.set_recording(recording);
     }
 
     /// Ends a batch. All locks must have been given back.
@@ -132,10 +148,47 @@ impl LockSet {
         self.keyspace.parking.park(slot, &self.keyspace.slots[slot.index()].lock, wake)
     }
 
-    /// Gives all locks back.
+    /// Gives all locks back. What was done under them goes to the journal first.
     #[inline]
     pub fn unlock_all(&mut self) {
+        if self.effects.is_recording() {
+            self.unlock_recorded();
+        } else {
+            self.unlock_down_to(0);
+        }
+    }
+
+    #[inline(never)]
+    fn unlock_recorded(&mut self) {
+        // Inside a transaction a command that gives back its own locks does not end it.
+        if !self.effects.is_open() {
+            self.append_effects();
+        }
         self.unlock_down_to(0);
+        self.wake_readers();
+    }
+
+    /// Wakes those who read the journal, unless this thread still holds something.
+    fn wake_readers(&mut self) {
+        if self.held.is_empty() && !self.alone && !self.effects.wakers.is_empty() {
+            crate::journal::wake(std::mem::take(&mut self.effects.wakers));
+        }
+    }
+
+    /// For commands that hold no slot: has what they did appended to the journal.
+    pub fn flush_effects(&mut self) {
+        if !self.effects.is_open() {
+            self.append_effects();
+            self.wake_readers();
+        }
+    }
+
+    /// Appends what this thread's commands did to the journal. Their slots must still be held.
+    pub fn append_effects(&mut self) {
+        if !self.effects.is_empty() {
+            let keyspace = &self.keyspace;
+            self.effects.flush(|bytes, runs| keyspace.journal.append(bytes, runs));
+        }
     }
 
     #[inline]
@@ -158,9 +211,54 @@ impl LockSet {
         outside
     }
 
-    /// Whether this thread has the whole keyspace to itself.
+    /// Whether this thread has the whole keyspace to itself: the gate is closed by it, or it holds every slot.
     pub fn is_alone(&self) -> bool {
-        self.alone
+        self.alone || self.held.len() == self.keyspace.space().count()
+    }
+
+    /// The slots held.
+    pub fn held_slots(&self) -> &[Slot] {
+        &self.held
+    }
+
+    /// Takes every slot, each by trying. False: one is busy; what was got is kept.
+    pub fn try_lock_every(&mut self) -> bool {
+        let keyspace = self.keyspace.clone();
+        keyspace.slots().all(|slot| self.try_lock(slot))
+    }
+
+    /// A command that began at a command boundary's ease turns out to be long: from here on it holds its slots as a long
+    /// runner, and if it had the gate closed, it holds all of them and the others go on. False: somebody wants the gate
+    /// closed; to be tried again. [`LockSet::end_long`] ends it, or [`LockSet::end_alone`].
+    pub fn go_long(&mut self) -> bool {
+        if self.long {
+            return true;
+        }
+        if self.alone {
+            self.alone = false;
+            // Nobody is inside and no long runner at work: every slot is free.
+            let got = self.try_lock_every();
+            assert!(got, "a slot is held behind the closed gate");
+            self.keyspace.gate.open_as_long_run();
+            self.long = true;
+            return true;
+        }
+        if !self.inside || !self.keyspace.gate.start_long_run() {
+            return false;
+        }
+        self.inside = false;
+        self.long = true;
+        self.keyspace.gate.leave(self.participant);
+        true
+    }
+
+    /// Gives all locks back after [`LockSet::go_long`] and goes back into a batch. Does nothing if it was not long.
+    pub fn end_long(&mut self) {
+        if std::mem::take(&mut self.long) {
+            self.unlock_all();
+            self.keyspace.gate.end_long_run();
+            self.enter();
+        }
     }
 
     /// Gets the whole keyspace for this thread. `None`: another closer or a long command is at work; try later. Must
@@ -197,17 +295,27 @@ impl LockSet {
     /// Opens the gate and goes back into a batch.
     pub fn end_alone(&mut self, token: Alone) {
         let Alone(()) = token;
+        self.append_effects();
+        if self.long {
+            self.end_long();
+            return;
+        }
         self.alone = false;
         self.keyspace.gate.open();
+        self.wake_readers();
         self.enter();
     }
 
     /// After a panic in a command: gives back whatever is held, so that nobody else waits for ever.
     pub fn recover(&mut self) {
+        self.append_effects();
         if std::mem::take(&mut self.alone) {
             self.keyspace.gate.open();
         }
         self.unlock_all();
+        if std::mem::take(&mut self.long) {
+            self.keyspace.gate.end_long_run();
+        }
         if self.inside {
             self.leave();
         }
@@ -237,6 +345,7 @@ impl LockSet {
 impl Drop for LockSet {
     fn drop(&mut self) {
         self.recover();
+        self.keyspace.gate.part(self.participant);
     }
 }
 

@@ -86,9 +86,11 @@ pub(crate) mod flag {
     pub(crate) const CONNECTING: u16 = 1 << 10;
     /// A Unix socket.
     pub(crate) const UNIX: u16 = 1 << 11;
+    /// Output is kept until the service releases it.
+    pub(crate) const CORKED: u16 = 1 << 12;
     /// With none of these, a connection that gets bytes is simply read and served.
     pub(crate) const BUSY: u16 =
-        READABLE | READ_CLOSED | RUNNABLE | PAUSED | QUEUED | DIRTY | CLOSING | DEAD | BLOCKED | CONNECTING;
+        READABLE | READ_CLOSED | RUNNABLE | PAUSED | QUEUED | DIRTY | CLOSING | DEAD | BLOCKED | CONNECTING | CORKED;
 }
 
 pub(crate) struct Conn<T> {
@@ -356,6 +358,23 @@ impl<S: Service> Conns<S> {
             conn.add(flag::RUNNABLE);
         }
         self.queue_if_ready(id, Round::Next);
+    }
+
+    /// Keeps the output of a connection from being sent until [`Conns::uncork`], whoever writes it. Input goes on.
+    pub fn cork(&mut self, id: ConnId) {
+        if let Some(conn) = self.get_mut(id) {
+            conn.add(flag::CORKED);
+        }
+    }
+
+    /// Lets the output of a connection be sent again.
+    pub fn uncork(&mut self, id: ConnId) {
+        if let Some(conn) = self.get_mut(id)
+            && conn.has(flag::CORKED)
+        {
+            conn.remove(flag::CORKED);
+            self.mark_dirty(id);
+        }
     }
 
     /// Stops reading from a connection until [`Conns::resume`], as [`crate::Then::Pause`] does.

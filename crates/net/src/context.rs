@@ -17,6 +17,8 @@ pub struct Context<M> {
     wall_read: (Instant, u64),
     mailbox: Mailbox<M>,
     stopping: bool,
+    /// See [`Context::hold_output`].
+    pub(crate) holds: bool,
     pub(crate) stats: Stats,
 }
 
@@ -42,7 +44,16 @@ pub struct Stats {
 impl<M> Context<M> {
     pub(crate) fn new(clock: Box<dyn Clock>, mailbox: Mailbox<M>) -> Self {
         let (now, wall_us) = (clock.now(), clock.wall_us());
-        Context { clock, now, wall_us, wall_read: (now, wall_us), mailbox, stopping: false, stats: Stats::default() }
+        Context {
+            clock,
+            now,
+            wall_us,
+            wall_read: (now, wall_us),
+            mailbox,
+            stopping: false,
+            holds: false,
+            stats: Stats::default(),
+        }
     }
 
     /// Monotonic time, read once when the turn began.
@@ -79,6 +90,13 @@ impl<M> Context<M> {
             self.wall_us = self.clock.wall_us();
             self.wall_read = (self.now, self.wall_us);
         }
+    }
+
+    /// From inside [`crate::Service::data`]: what it answers now, and all later output of the connection, is kept until
+    /// [`crate::Conns::uncork`].
+    #[inline]
+    pub fn hold_output(&mut self) {
+        self.holds = true;
     }
 
     /// The mailbox of this loop.

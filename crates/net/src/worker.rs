@@ -274,7 +274,7 @@ impl<S: Service> Worker<S> {
         if left > 0 {
             conn.held_mut().input.extend_from_slice(&input[len - left..]);
         }
-        if left > 0 || flow.then != Then::Continue || out.len() > output::WRITE_BYTES {
+        if left > 0 || flow.then != Then::Continue || out.len() > output::WRITE_BYTES || cx.holds {
             return self.after_data(id, flow, left, Round::This);
         }
         if out.is_empty() {
@@ -528,6 +528,9 @@ impl<S: Service> Worker<S> {
     /// Sends what the service answered and does what it asked for; `left` bytes of input were not used.
     #[inline]
     fn after_data(&mut self, id: ConnId, flow: Flow, left: usize, round: Round) {
+        if std::mem::take(&mut self.cx.holds) {
+            self.conns.cork(id);
+        }
         if flow.then == Then::CloseNow {
             return self.remove(id, CloseReason::Service);
         }

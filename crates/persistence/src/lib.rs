@@ -12,6 +12,7 @@
 //! - Whatever a file says, no more memory is taken for it than a small multiple of the bytes that are there.
 #![forbid(unsafe_code)]
 
+pub mod aof;
 pub mod bar;
 pub mod disk;
 pub mod rdb;

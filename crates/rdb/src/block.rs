@@ -140,14 +140,23 @@ impl<H: Header> Block<H> {
     /// with a gap of at least `room` bytes.
     ///
     /// Panics if `header` does not tell the new length.
+    #[inline]
     pub(crate) fn splice_front(&mut self, pieces: [&[u8]; 3], header: H::Bytes, room: usize) {
         let gap = self.gap();
         let added = pieces[0].len() + pieces[1].len() + pieces[2].len();
         if H::HAS_GAPS && gap >= added + MARK_BYTES {
             assert_tells::<H>(header, self.len() + added);
             self.put_front(gap - added, pieces, header);
-            return;
+        } else {
+            self.widen_front(pieces, header, room);
         }
+    }
+
+    /// [`Self::splice_front`] past the gap.
+    #[cold]
+    #[inline(never)]
+    fn widen_front(&mut self, pieces: [&[u8]; 3], header: H::Bytes, room: usize) {
+        let added = pieces[0].len() + pieces[1].len() + pieces[2].len();
         if !H::HAS_GAPS || room < MARK_BYTES {
             self.set_gap(0);
             return self.splice(H::SIZE, 0, pieces, header);
@@ -282,7 +291,11 @@ unsafe fn write_pieces(mut to: *mut u8, pieces: [&[u8]; 3]) {
     for piece in pieces {
         // SAFETY: the caller's promise.
         unsafe {
-            ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
+            // Many are one byte: the head and the tail of a short entry. A call for each would cost more than they do.
+            match piece {
+                [byte] => to.write(*byte),
+                _ => ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len()),
+            }
             to = to.add(piece.len());
         }
     }

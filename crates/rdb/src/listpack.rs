@@ -346,6 +346,7 @@ impl Listpack {
 
     /// As [`Self::prepend`], for one that is pushed to again and again: what is there moves seldom, because the block
     /// keeps a gap before it, of `room` bytes when it is made. [`Self::close_gap`] gives that back.
+    #[inline]
     #[allow(clippy::indexing_slicing, reason = "a size is at most five")]
     pub fn push_front(&mut self, value: &[u8], room: usize) {
         let value = Encoded::of(value);

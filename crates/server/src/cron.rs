@@ -125,6 +125,7 @@ impl Worker {
             self.cron.next_tenth = now + Duration::from_millis(100);
             self.measure_rates(now);
             self.save_if_due();
+            self.shared.rewrite_if_due(&self.config);
         }
         let mut next = self.cron.next_expiry.min(self.cron.next_sweep);
         if self.index == 0 {

@@ -9,6 +9,7 @@
 //! - No slot lock is held when a worker goes back to its event loop.
 
 pub mod acl;
+pub mod aof;
 pub mod boot;
 pub mod client_list;
 pub mod clients;
@@ -24,6 +25,7 @@ pub mod offload;
 pub mod process;
 pub mod pubsub;
 pub mod redact;
+pub mod scripting;
 pub mod session;
 mod session_commands;
 pub mod settings;

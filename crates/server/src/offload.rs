@@ -14,6 +14,7 @@ use crate::worker::{Finished, Message, Part};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
+use keyspace::journal::effects::Verbatim;
 use keyspace::tracking::Tracker;
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
@@ -170,10 +171,13 @@ impl Runner<'_> {
         let started = ticks::now();
         let before = self.reply.len();
         let handler = route::of(route::routes(), id).handler;
+        let dirty = self.events.dirty;
         let result = handler.map_or(Ok(()), |handler| self.with_ctx(|ctx| handler(ctx, args)));
         if let Some(tracker) = self.footing.tracker {
             self.with_ctx(|ctx| track_reads(&mut ctx.db, tracker, route::of(route::routes(), id).spec, args));
         }
+        let changed = self.events.dirty != dirty;
+        self.locks.effects.command_ran(self.footing.db, Verbatim::Args(args), changed);
         let failed = result.err();
         if let Some(error) = &failed {
             self.reply.truncate(before);
@@ -200,17 +204,21 @@ impl Runner<'_> {
             return;
         }
         self.reply.array(queue.len());
+        self.locks.effects.begin();
         for (id, args) in queue {
             self.run(*id, args.as_args());
         }
+        self.locks.effects.end();
     }
 }
 
 fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
     let keyspace = shared.keyspace.clone();
     let long_run = begin(&keyspace.gate);
+    locks.ask_recording();
     let mut reply = Reply::with_buffer(Vec::new(), job.proto);
     let started = ticks::now();
+    let before = locks.effects.appended_to();
     let (reply, events, parts) = match job.work {
         Work::Walk(walk) => {
             walk(locks, &mut reply);
@@ -234,10 +242,12 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
         }
     };
     drop(long_run);
+    let upto = locks.effects.appended_to();
+    let upto = if upto == before { 0 } else { upto };
     let ticks = ticks::now().wrapping_sub(started);
     let mut reply = reply;
     let reply = reply.take();
-    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts })
+    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts, upto })
 }
 
 impl<'a> Runner<'a> {

@@ -90,6 +90,8 @@ pub struct Session {
     pub rights_version: u32,
     /// Its user; `None`: the default user.
     pub user: Option<Arc<User>>,
+    /// Where the last of its commands that was recorded ends in the journal.
+    pub written_to: u64,
     /// Address of the peer; `None` for the Unix socket.
     pub address: Option<SocketAddr>,
     /// What most clients never have.
@@ -109,6 +111,8 @@ pub struct Extra {
     pub multi: Option<Multi>,
     /// Watched keys.
     pub watch: Option<Watch>,
+    /// When the WAITAOF that is being waited on gives up, Unix ms; `i64::MAX` never.
+    pub wait_until_ms: Option<i64>,
     /// The blocking command that waits.
     pub blocked: Option<Blocked>,
     /// Channels subscribed to, in order.
@@ -172,6 +176,7 @@ impl Session {
             refused: 0,
             rights_version: 0,
             user: None,
+            written_to: 0,
             address,
             extra: None,
         }

@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use crate::acl::Acl;
+use crate::aof::Aof;
 use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
 use crate::key_stats::{KeyStats, LeastSizes};
@@ -29,8 +30,10 @@ pub struct Shared {
     pub config: ConfigStore,
     /// One mailbox a worker; set when all loops are built.
     pub mailboxes: OnceLock<Vec<Mailbox<Message>>>,
-    /// One block of counters a worker.
+    /// One block of counters a worker, then one each thread for scripts.
     pub stats: Vec<Arc<WorkerStats>>,
+    /// Scripts and functions: their texts, who runs one.
+    pub scripts: crate::scripting::Scripts,
     /// Who listens to what.
     pub pubsub: PubSub,
     /// Commands that took long.
@@ -67,6 +70,8 @@ pub struct Shared {
     pub pause_writes_only: AtomicBool,
     /// Snapshots, files.
     pub durability: Durability,
+    /// The append only file.
+    pub aof: Aof,
     /// Changes up to the last save.
     pub dirty_at_save: AtomicU64,
     /// Unix seconds of the last save (the start, until there is one).
@@ -99,6 +104,7 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// Exit code for the end.
     pub exit_code: AtomicU32,
+    worker_count: usize,
     renamed: HashMap<Vec<u8>, Option<&'static CommandSpec>>,
 }
 
@@ -150,7 +156,7 @@ impl Shared {
 
     /// Number of workers.
     pub fn workers(&self) -> usize {
-        self.stats.len()
+        self.worker_count
     }
 
     /// Sum of one counter over all workers.
@@ -195,7 +201,9 @@ impl Shared {
         Shared {
             keyspace,
             mailboxes: OnceLock::new(),
-            stats: (0..workers).map(|_| Arc::default()).collect(),
+            stats: (0..workers + crate::scripting::THREADS_MAX).map(|_| Arc::default()).collect(),
+            scripts: crate::scripting::Scripts::default(),
+            worker_count: workers,
             pubsub: PubSub::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
@@ -214,6 +222,7 @@ impl Shared {
             pause_until_ms: AtomicI64::new(0),
             pause_writes_only: AtomicBool::new(false),
             durability: Durability::default(),
+            aof: Aof::default(),
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),

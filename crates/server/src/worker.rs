@@ -12,6 +12,7 @@ use crate::tracking::{Invalidate, Redirected, WorkerTracking};
 use crate::{exec, ticks};
 use commands::{CmdError, CommandId, Settings};
 use keyspace::eviction::AccessClock;
+use keyspace::journal::Deletion;
 use keyspace::{DbIndex, Events, LockSet};
 use net::{CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then, Timers};
 use resp::{Proto, Reply};
@@ -39,6 +40,8 @@ pub enum Message {
         reply: Vec<u8>,
         /// How long the command took.
         ticks: u64,
+        /// Where what it did ends in the journal.
+        upto: u64,
     },
     /// A published message for some of this worker's clients.
     Deliver(Delivery),
@@ -70,6 +73,8 @@ pub struct Finished {
     pub ticks: u64,
     /// The commands of the table that ran: one, or those of a transaction.
     pub parts: Vec<Part>,
+    /// Where what they did ends in the journal; 0: they did nothing that is recorded.
+    pub upto: u64,
 }
 
 /// One command that ran away from its worker, for the counts.
@@ -138,7 +143,13 @@ pub struct Worker {
     pub(crate) gathered: crate::client_list::Gathered,
     /// Work cut into portions: one is done a turn, not before its instant.
     pub(crate) chores: VecDeque<(Instant, crate::client_list::Chore)>,
+    /// This thread's interpreters.
+    pub(crate) scripting: crate::scripting::Interpreters,
     net_before: net::Stats,
+    /// Replies that wait for the log.
+    pub(crate) held: crate::aof::hold::Held,
+    /// It replays a log: nothing is left to other threads.
+    pub(crate) is_replaying: bool,
 }
 
 impl Worker {
@@ -148,6 +159,7 @@ impl Worker {
         let config = shared.config.snapshot();
         let mut worker = Worker {
             index,
+            scripting: crate::scripting::Interpreters::new(&shared.scripts),
             stats,
             locks: LockSet::new(shared.keyspace.clone()),
             reply: Reply::new(),
@@ -174,6 +186,8 @@ impl Worker {
             gathered: crate::client_list::Gathered::default(),
             chores: VecDeque::new(),
             net_before: net::Stats::default(),
+            held: crate::aof::hold::Held::default(),
+            is_replaying: false,
             shared,
         };
         worker.adopt_config();
@@ -186,6 +200,10 @@ impl Worker {
         self.config = self.shared.config.snapshot();
         self.settings = crate::settings::of(&self.config, &self.shared);
         self.events.wanted = crate::settings::wanted_notifications(&self.config);
+        let journal = &self.shared.keyspace.journal;
+        journal.set_lazy(Deletion::Expired, self.config.lazyfree_lazy_expire);
+        journal.set_lazy(Deletion::Evicted, self.config.lazyfree_lazy_eviction);
+        journal.set_lazy(Deletion::Implied, self.config.lazyfree_lazy_server_del);
         self.slow_ticks = match u64::try_from(self.config.slowlog_log_slower_than) {
             Ok(microseconds) => microseconds.saturating_mul(ticks::per_microsecond()),
             Err(_) => u64::MAX,
@@ -378,8 +396,16 @@ impl Service for Worker {
         self.begin(i64::try_from(cx.now_ms()).unwrap_or(i64::MAX));
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
+        let before = self.locks.effects.appended_to();
         let flow = exec::run_input(self, id, session, input);
         self.broadcast_changes();
+        let upto = self.locks.effects.appended_to();
+        if upto != before {
+            session.written_to = upto;
+            if self.shared.aof.is_fed() {
+                self.hold_replies(cx, id, upto);
+            }
+        }
         *out = self.reply.swap_buffer(empty);
         self.flush_counts();
         flow
@@ -403,7 +429,10 @@ impl Service for Worker {
             Message::Wake(READY_TOKEN) => self.serve_ready(),
             Message::Wake(token) => conns.resume(ConnId::from_u64(token)),
             Message::Finished(finished) => self.long_command_ended(conns, finished),
-            Message::Served { conn, waiter, reply, ticks } => self.client_served(conns, conn, waiter, reply, ticks),
+            Message::Served { conn, waiter, reply, ticks, upto } => {
+                self.client_served(conns, conn, waiter, reply, ticks);
+                self.hold_connection(conns, conn, upto);
+            }
             Message::Deliver(delivery) => self.deliver(conns, &delivery),
             Message::Write(conn, bytes) => {
                 conns.write(conn, &bytes);
@@ -427,6 +456,7 @@ impl Service for Worker {
         {
             chore(self, conns);
         }
+        let next_log = if self.shared.aof.is_fed() { self.settle_log(conns, cx.now()) } else { None };
         let mut retry = self.run_later(conns);
         if !self.ready.is_empty() {
             // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.
@@ -444,6 +474,7 @@ impl Service for Worker {
             Some(timer) => timer.min(next_cron),
             None => next_cron,
         };
+        let wait = next_log.map_or(wait, |next| next.min(wait));
         Some(if retry { Duration::from_millis(1).min(wait) } else { wait })
     }
 

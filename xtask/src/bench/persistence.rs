@@ -149,7 +149,7 @@ fn background_save(client: &mut Client) -> Result<f64> {
 }
 
 /// Sends pipelines of SET on random keys until told to stop.
-fn write(port: u16, seed: u64, keys: usize, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
+pub(super) fn write(port: u16, seed: u64, keys: usize, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_nodelay(true)?;
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -4,6 +4,7 @@ use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{int, is_word};
 use keyspace::codec::{ValueLimits, read_value, value_type, write_value};
+use keyspace::journal::Deletion;
 use keyspace::{NotifyClass, ValueRef};
 use rdb::codec::Writer;
 use rdb::dump;
@@ -126,6 +127,7 @@ pub(super) fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     if expiry.is_some_and(|at_ms| at_ms <= now_ms) {
         if removed {
             ctx.db.changed(NotifyClass::GENERIC, "del", key);
+            ctx.db.effect_deleted(key, Deletion::Implied);
         }
         ctx.db.reclaim(value);
         ctx.out.ok();
@@ -138,6 +140,15 @@ pub(super) fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         entry.set_access(access);
     }
     ctx.db.changed(NotifyClass::GENERIC, "restore", key);
+    if ctx.db.is_recording()
+        && let Some(at_ms) = expiry.filter(|_| !options.absolute)
+    {
+        let at = at_ms.to_string();
+        let mut all: Vec<&[u8]> = args.iter().collect();
+        all[2] = at.as_bytes();
+        all.push(b"ABSTTL");
+        ctx.db.effect(&all);
+    }
     ctx.out.ok();
     Ok(())
 }

@@ -31,17 +31,26 @@ pub(super) fn rpoplpush(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
 pub(super) fn blmove(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let (from, to) = (end_of(args.at(3))?, end_of(args.at(4))?);
     let deadline_ms = options::deadline(args.at(5), ctx.db.now_ms())?;
-    shift_or_wait(ctx, args, from, to, deadline_ms)
+    shift_or_wait(ctx, args, from, to, deadline_ms, &[b"LMOVE", args.at(1), args.at(2), args.at(3), args.at(4)])
 }
 
 /// BRPOPLPUSH source destination timeout
 pub(super) fn brpoplpush(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let deadline_ms = options::deadline(args.at(3), ctx.db.now_ms())?;
-    shift_or_wait(ctx, args, End::Back, End::Front, deadline_ms)
+    shift_or_wait(ctx, args, End::Back, End::Front, deadline_ms, &[b"RPOPLPUSH", args.at(1), args.at(2)])
 }
 
-fn shift_or_wait(ctx: &mut Ctx<'_>, args: Args<'_>, from: End, to: End, deadline_ms: Option<i64>) -> CmdResult {
+/// `recorded`: the command that does the same without waiting.
+fn shift_or_wait(
+    ctx: &mut Ctx<'_>,
+    args: Args<'_>,
+    from: End,
+    to: End,
+    deadline_ms: Option<i64>,
+    recorded: &[&[u8]],
+) -> CmdResult {
     if shift(ctx, args, from, to)? {
+        ctx.db.effect(recorded);
         return Ok(());
     }
     if ctx.may_block {

@@ -1,6 +1,6 @@
 //! Popping from the first of several keys that is there; the blocking ones wait when none is.
 
-use super::{end_of, pop_many, popped};
+use super::{end_of, pop_many, popped, record_pop};
 use crate::collections::write_elem;
 use crate::ctx::{Block, Ctx, TimeoutReply};
 use crate::error::{CmdError, CmdResult, SYNTAX};
@@ -32,6 +32,7 @@ fn pop_or_wait(ctx: &mut Ctx<'_>, args: Args<'_>, end: End) -> CmdResult {
         list.pop(end, limits, |elem| write_elem(out, elem));
         let is_empty = list.is_empty();
         popped(ctx, key, end, 1, is_empty);
+        record_pop(ctx, key, end, None);
         return Ok(());
     }
     wait(ctx, 1..last, deadline_ms)
@@ -91,6 +92,7 @@ impl Request {
             ctx.out.bulk(key);
             let (taken, is_empty) = pop_many(list, ctx.out, self.end, self.count, limits);
             popped(ctx, key, self.end, taken, is_empty);
+            record_pop(ctx, key, self.end, Some(taken));
             return Ok(true);
         }
         Ok(false)

@@ -7,7 +7,11 @@ use crate::error::{CmdResult, SYNTAX};
 use crate::options;
 use fastrand::Rng;
 use keyspace::NotifyClass;
+use keyspace::journal::Deletion;
 use resp::Args;
+
+/// Members that one SREM of an SPOP's record names at most.
+const RECORDED_MEMBERS: usize = 1024;
 
 /// `SPOP key [count]`
 pub(super) fn spop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
@@ -22,12 +26,20 @@ pub(super) fn spop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
 }
 
 fn pop_one(ctx: &mut Ctx<'_>, key: &[u8]) -> CmdResult {
+    let is_recording = ctx.db.is_recording();
     let Some(set) = ctx.db.write_set(key)? else {
         ctx.out.null();
         return Ok(());
     };
-    set.pop(&mut Rng::new(), |member| write_elem(ctx.out, member));
+    let mut taken = Vec::new();
+    set.pop(&mut Rng::new(), |member| {
+        if is_recording {
+            taken = member.to_vec();
+        }
+        write_elem(ctx.out, member);
+    });
     let is_emptied = set.is_empty();
+    ctx.db.effect(&[b"SREM", key, &taken]);
     ctx.db.changed(NotifyClass::SET, "spop", key);
     if is_emptied {
         ctx.db.remove(key);
@@ -45,9 +57,21 @@ fn pop_many(ctx: &mut Ctx<'_>, key: &[u8], count: usize) -> CmdResult {
     if count >= len {
         return pop_all(ctx, key);
     }
+    let is_recording = ctx.db.is_recording();
+    let mut taken: Vec<Vec<u8>> = Vec::new();
     if let Some(set) = ctx.db.write_set(key)? {
         ctx.out.set(count);
-        set.pop_many(&mut Rng::new(), count, &ctx.settings.set, |member| write_elem(ctx.out, member));
+        set.pop_many(&mut Rng::new(), count, &ctx.settings.set, |member| {
+            if is_recording {
+                taken.push(member.to_vec());
+            }
+            write_elem(ctx.out, member);
+        });
+    }
+    for portion in taken.chunks(RECORDED_MEMBERS) {
+        let removal: [&[u8]; 2] = [b"SREM", key];
+        let all: Vec<&[u8]> = removal.into_iter().chain(portion.iter().map(Vec::as_slice)).collect();
+        ctx.db.effect(&all);
     }
     ctx.db.changed(NotifyClass::SET, "spop", key);
     ctx.db.events.dirty += count as u64 - 1;
@@ -72,6 +96,7 @@ fn pop_all(ctx: &mut Ctx<'_>, key: &[u8]) -> CmdResult {
     ctx.db.events.dirty += (len as u64).saturating_sub(1);
     ctx.db.remove(key);
     ctx.db.notify(NotifyClass::GENERIC, "del", key);
+    ctx.db.effect_deleted(key, Deletion::Implied);
     Ok(())
 }
 

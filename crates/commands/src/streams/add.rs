@@ -5,9 +5,10 @@ use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{int, is_word};
 use crate::table::{self, CommandId, errors};
-use keyspace::NotifyClass;
 use keyspace::stream::{Log, StreamId, StreamLimits, Trim, TrimTo};
+use keyspace::{DbView, NotifyClass, ValueRef};
 use resp::Args;
+use smallvec::SmallVec;
 
 /// All fields and values of an entry together stay below this many bytes, as a listpack must hold them.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
@@ -30,6 +31,8 @@ struct Options {
     id: Option<(StreamId, bool)>,
     /// Where the id is; behind it come the fields.
     id_at: usize,
+    /// Where the threshold of the strategy is, if there is one.
+    threshold_at: usize,
 }
 
 impl Options {
@@ -84,7 +87,43 @@ impl Options {
             _ => {}
         }
         *at += 1;
+        self.threshold_at = *at;
         Ok(args.at(*at))
+    }
+
+    /// Records the command: what `~` came to exactly, and the id that was chosen.
+    fn record(&self, db: &mut DbView<'_>, args: Args<'_>, id: Option<StreamId>) {
+        if !db.is_recording() {
+            return;
+        }
+        let key = args.at(1);
+        let mut replaced: SmallVec<[(usize, Vec<u8>); 3]> = SmallVec::new();
+        if self.approximate {
+            let log = match db.get(key) {
+                Some(ValueRef::Stream(stream)) => Some(stream.log()),
+                _ => None,
+            };
+            let threshold = match self.trim {
+                Some(TrimTo::MinId(_)) => {
+                    let first =
+                        log.and_then(|log| log.range(StreamId::MIN, StreamId::MAX).next().map(|entry| entry.id));
+                    first.unwrap_or(StreamId::MIN).to_string()
+                }
+                _ => log.map_or(0, Log::len).to_string(),
+            };
+            replaced.push((self.threshold_at - 1, b"=".to_vec()));
+            replaced.push((self.threshold_at, threshold.into_bytes()));
+        }
+        if let Some(id) = id.filter(|_| !self.id.is_some_and(|(_, whole)| whole)) {
+            replaced.push((self.id_at, id.to_string().into_bytes()));
+        }
+        if !replaced.is_empty() {
+            let replaced: SmallVec<[(usize, &[u8]); 3]> =
+                replaced.iter().map(|(index, text)| (*index, text.as_slice())).collect();
+            // LIMIT goes with `~` alone, and has no use with the exact threshold, but Redis leaves it: a reader of the
+            // stream takes it from us as from Redis.
+            db.effect_replaced(args, &replaced);
+        }
     }
 
     fn check(&self, adds: bool) -> CmdResult {
@@ -156,6 +195,7 @@ pub(super) fn xadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         ctx.db.notify(NotifyClass::STREAM, "xtrim", key);
     }
     ctx.db.signal_ready(key);
+    options.record(&mut ctx.db, args, Some(id));
     Ok(())
 }
 
@@ -185,6 +225,7 @@ pub(super) fn xtrim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     if deleted > 0 {
         ctx.db.changed(NotifyClass::STREAM, "xtrim", key);
         ctx.db.events.dirty += deleted - 1;
+        options.record(&mut ctx.db, args, None);
     }
     ctx.out.int(i64::try_from(deleted).unwrap_or(i64::MAX));
     Ok(())

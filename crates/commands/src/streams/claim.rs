@@ -1,6 +1,7 @@
 //! XCLAIM and XAUTOCLAIM: another consumer takes over what was delivered.
 
 use super::read::see_consumer;
+use super::record::{Assigned, record_claims, record_group_id};
 use super::{count_changes, group_changed, id, no_group, pending_of, text, write_entry, write_id};
 use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
@@ -25,6 +26,8 @@ struct Claim {
     /// Entries that are not pending are made so.
     force: bool,
     now_ms: i64,
+    /// What is to be recorded; `None`: nothing.
+    record: Option<Vec<Assigned>>,
 }
 
 /// What became of an entry.
@@ -39,9 +42,13 @@ enum Outcome {
 
 impl Claim {
     /// Hands one entry to the consumer and writes it.
-    fn take(&self, out: &mut Reply, log: &Log, group: &mut Group, consumer: ConsumerId, id: StreamId) -> Outcome {
+    fn take(&mut self, out: &mut Reply, log: &Log, group: &mut Group, consumer: ConsumerId, id: StreamId) -> Outcome {
         let pending = group.pending().get(&id).copied();
         let Some(entry) = log.get(id) else {
+            if let (Some(record), Some(pending)) = (&mut self.record, pending) {
+                // Redis records it as a claim by its present owner; whoever replays that finds the entry gone, too.
+                record.push(Assigned::new(group, id, pending));
+            }
             return if group.acknowledge(id) { Outcome::Gone } else { Outcome::Left };
         };
         let deliveries = match pending {
@@ -58,7 +65,11 @@ impl Claim {
             Some(deliveries) => deliveries,
             None => deliveries.wrapping_add(u64::from(!self.just_id)),
         };
-        group.assign(id, Pending { consumer, delivered_ms: self.delivered_ms, deliveries });
+        let pending = Pending { consumer, delivered_ms: self.delivered_ms, deliveries };
+        group.assign(id, pending);
+        if let Some(record) = &mut self.record {
+            record.push(Assigned::new(group, id, pending));
+        }
         if self.just_id {
             write_id(out, id);
         } else {
@@ -102,9 +113,11 @@ pub(super) fn xclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     check_group(ctx, args)?;
     let now_ms = ctx.db.now_ms();
     let min_idle_ms = min_idle(args.at(4), CmdError::new("ERR Invalid min-idle-time argument for XCLAIM"))?;
+    let record = ctx.db.is_recording().then(Vec::new);
     // Ids end at the first argument that is none.
     let ids: Vec<StreamId> = args.slice(5).iter().map_while(|argument| id::strict(argument, 0).ok()).collect();
-    let mut claim = Claim { min_idle_ms, just_id: false, delivered_ms: -1, deliveries: None, force: false, now_ms };
+    let mut claim =
+        Claim { min_idle_ms, just_id: false, delivered_ms: -1, deliveries: None, force: false, now_ms, record };
     let last_id = parse_options(&mut claim, args.slice(5 + ids.len()))?;
     // Redis: a time that cannot be right is taken as now.
     if !(0..=now_ms).contains(&claim.delivered_ms) {
@@ -131,6 +144,10 @@ pub(super) fn xclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         group_changed(ctx, "xgroup-createconsumer", args.at(1));
     }
     count_changes(ctx, changes + u64::from(moves_last_id));
+    record_claims(ctx, args.at(1), args.at(2), claim.record.unwrap_or_default());
+    if moves_last_id {
+        record_group_id(ctx, args.at(1), args.at(2));
+    }
     Ok(())
 }
 
@@ -172,13 +189,15 @@ fn parse_options(claim: &mut Claim, args: Args<'_>) -> Result<StreamId, CmdError
 /// XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]
 pub(super) fn xautoclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let now_ms = ctx.db.now_ms();
+    let record = ctx.db.is_recording().then(Vec::new);
     let parsed = parse_auto(args, now_ms);
     // Redis: the look-up comes first.
     let group_is_there = check_group(ctx, args);
-    let (claim, start, count) = match (parsed, group_is_there) {
+    let (mut claim, start, count) = match (parsed, group_is_there) {
         (Ok(parsed), Ok(())) => parsed,
         (Err(error), _) | (Ok(_), Err(error)) => return Err(error),
     };
+    claim.record = record;
     let (log, group, out) = group_of(ctx, args)?;
     let (consumer, is_new) = see_consumer(group, args.at(3), now_ms)?;
     let mut claimed = Reply::with_buffer(Vec::new(), out.proto());
@@ -212,6 +231,7 @@ pub(super) fn xautoclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         group_changed(ctx, "xgroup-createconsumer", args.at(1));
     }
     count_changes(ctx, (claimed_len + gone.len()) as u64);
+    record_claims(ctx, args.at(1), args.at(2), claim.record.unwrap_or_default());
     Ok(())
 }
 
@@ -220,7 +240,15 @@ fn parse_auto(args: Args<'_>, now_ms: i64) -> Result<(Claim, StreamId, usize), C
     const COUNT_MAX: i64 = i64::MAX / 16;
     let min_idle_ms = min_idle(args.at(4), CmdError::new("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?;
     let start = id::start(args.at(5))?;
-    let mut claim = Claim { min_idle_ms, just_id: false, delivered_ms: now_ms, deliveries: None, force: false, now_ms };
+    let mut claim = Claim {
+        min_idle_ms,
+        just_id: false,
+        delivered_ms: now_ms,
+        deliveries: None,
+        force: false,
+        now_ms,
+        record: None,
+    };
     let mut count = 100;
     let mut words = args.slice(6).iter();
     while let Some(word) = words.next() {

@@ -2,6 +2,7 @@
 //!
 //! Redis: both look each key up twice, so each counts as two hits or misses.
 
+use super::record::{Assigned, record_claims, record_group_id};
 use super::{count_changes, group_changed, id, stream_at, text, write_entries, write_entry, write_id};
 use crate::ctx::{Block, Ctx, TimeoutReply};
 use crate::error::{CmdError, CmdResult, SYNTAX};
@@ -122,6 +123,10 @@ enum From {
 
 fn read(ctx: &mut Ctx<'_>, args: Args<'_>, grouped: bool) -> CmdResult {
     let request = Request::parse(args, grouped, ctx.db.now_ms())?;
+    if grouped {
+        // Only what it came to is recorded.
+        ctx.db.no_effect();
+    }
     let mut from = Vec::with_capacity(request.keys);
     for index in 0..request.keys {
         from.push(starting_point(ctx, args, &request, index)?);
@@ -235,6 +240,7 @@ fn read_group(
     request: &Request<'_>,
 ) -> Result<bool, CmdError> {
     let now_ms = ctx.db.now_ms();
+    let is_recording = ctx.db.is_recording();
     // Counts the second look-up; the next line gets the stream to change.
     ctx.db.read_stream(key)?;
     let Some(ValueMut::Stream(stream)) = ctx.db.entry_mut(key).map(keyspace::Entry::value_mut) else {
@@ -248,6 +254,7 @@ fn read_group(
         From::Id(_) => true,
         From::New => has_new,
     };
+    let mut record = is_recording.then(Vec::new);
     if is_served {
         begin_stream(ctx.out, key);
     }
@@ -258,7 +265,7 @@ fn read_group(
             write_history(ctx.out, log, group, consumer, start, request.count, now_ms);
         }
         From::New if has_new => {
-            deliver(ctx.out, log, group, consumer, request, now_ms);
+            deliver(ctx.out, log, group, consumer, request, now_ms, &mut record);
         }
         From::New => {}
     }
@@ -267,6 +274,15 @@ fn read_group(
     }
     if is_served {
         count_changes(ctx, 1);
+    }
+    if is_recording {
+        if is_new && request.no_ack {
+            ctx.db.effect(&[b"XGROUP", b"CREATECONSUMER", key, group_name, consumer_name]);
+        }
+        record_claims(ctx, key, group_name, record.unwrap_or_default());
+        if request.no_ack && has_new && from == From::New {
+            record_group_id(ctx, key, group_name);
+        }
     }
     Ok(is_served)
 }
@@ -287,7 +303,15 @@ pub(super) fn see_consumer(group: &mut Group, name: &[u8], now_ms: i64) -> Resul
 }
 
 /// Writes what is new to the group, and makes it pending.
-fn deliver(out: &mut Reply, log: &Log, group: &mut Group, consumer: ConsumerId, request: &Request<'_>, now_ms: i64) {
+fn deliver(
+    out: &mut Reply,
+    log: &Log,
+    group: &mut Group,
+    consumer: ConsumerId,
+    request: &Request<'_>,
+    now_ms: i64,
+    record: &mut Option<Vec<Assigned>>,
+) {
     let header = out.defer();
     let mut count = 0;
     let Some(start) = group.last_id.next() else { return };
@@ -304,7 +328,11 @@ fn deliver(out: &mut Reply, log: &Log, group: &mut Group, consumer: ConsumerId, 
         group.last_id = id;
         write_entry(out, entry);
         if !request.no_ack {
-            group.assign(id, Pending { consumer, delivered_ms: now_ms, deliveries: 1 });
+            let pending = Pending { consumer, delivered_ms: now_ms, deliveries: 1 };
+            group.assign(id, pending);
+            if let Some(record) = record {
+                record.push(Assigned::new(group, id, pending));
+            }
         }
         count += 1;
         if count == request.count {

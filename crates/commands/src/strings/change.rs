@@ -88,6 +88,7 @@ pub(super) fn incrbyfloat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let text = sum.to_human();
     ctx.out.bulk(&text);
     // Redis does not look whether the text is an integer: its encoding is never `int`.
+    ctx.db.effect(&[b"SET", key, &text, b"KEEPTTL"]);
     ctx.db.set(key, Value::Str(text), SetTtl::Keep);
     ctx.db.changed(NotifyClass::STRING, "incrbyfloat", key);
     Ok(())

@@ -4,6 +4,7 @@ use super::reply_string;
 use crate::ctx::Ctx;
 use crate::error::{CmdError, CmdResult, SYNTAX};
 use crate::options::{int, is_word};
+use keyspace::journal::Deletion;
 use keyspace::{NotifyClass, SetTtl};
 use resp::Args;
 
@@ -148,6 +149,17 @@ fn set_with_options(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     };
     if allowed {
         store(ctx, key, value, ttl);
+        match (options.expiry, ttl) {
+            (Expiry::Given(Unit::UnixMilliseconds, _), _) => {}
+            (_, SetTtl::At(at_ms)) => record_at(ctx, key, value, at_ms),
+            _ if options.get && ctx.db.is_recording() => {
+                // Replicas need not answer.
+                let rest = args.iter().enumerate().filter(|(at, word)| *at < 3 || !is_word(word, "get"));
+                let all: Vec<&[u8]> = rest.map(|(_, word)| word).collect();
+                ctx.db.effect(&all);
+            }
+            _ => {}
+        }
     }
     match (options.get, allowed) {
         (true, _) => {}
@@ -166,10 +178,18 @@ fn store(ctx: &mut Ctx<'_>, key: &[u8], value: &[u8], ttl: SetTtl) {
     }
 }
 
+/// Records a SET with an expiry by its absolute time.
+fn record_at(ctx: &mut Ctx<'_>, key: &[u8], value: &[u8], at_ms: i64) {
+    if ctx.db.is_recording() {
+        ctx.db.effect(&[b"SET", key, value, b"PXAT", at_ms.to_string().as_bytes()]);
+    }
+}
+
 /// SETEX key seconds value
 pub(super) fn setex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let at = expire_at(args.at(2), Unit::Seconds, ctx.db.now_ms(), "setex")?;
     store(ctx, args.at(1), args.at(3), SetTtl::At(at));
+    record_at(ctx, args.at(1), args.at(3), at);
     ctx.out.ok();
     Ok(())
 }
@@ -178,6 +198,7 @@ pub(super) fn setex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
 pub(super) fn psetex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let at = expire_at(args.at(2), Unit::Milliseconds, ctx.db.now_ms(), "psetex")?;
     store(ctx, args.at(1), args.at(3), SetTtl::At(at));
+    record_at(ctx, args.at(1), args.at(3), at);
     ctx.out.ok();
     Ok(())
 }
@@ -198,6 +219,7 @@ pub(super) fn getset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let key = args.at(1);
     reply_string(ctx, key)?;
     store(ctx, key, args.at(2), SetTtl::Clear);
+    ctx.db.effect_replaced(args, &[(0, b"SET")]);
     Ok(())
 }
 
@@ -252,14 +274,19 @@ pub(super) fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
             if unit.is_absolute() && at <= now_ms {
                 ctx.db.remove(key);
                 ctx.db.changed(NotifyClass::GENERIC, "del", key);
+                ctx.db.effect_deleted(key, Deletion::Expired);
             } else {
                 ctx.db.set_expiry(key, Some(at));
                 ctx.db.changed(NotifyClass::GENERIC, "expire", key);
+                if ctx.db.is_recording() {
+                    ctx.db.effect(&[b"PEXPIREAT", key, at.to_string().as_bytes()]);
+                }
             }
         }
         Expiry::Remove if expiry.is_some() => {
             ctx.db.set_expiry(key, None);
             ctx.db.changed(NotifyClass::GENERIC, "persist", key);
+            ctx.db.effect(&[b"PERSIST", key]);
         }
         Expiry::Remove | Expiry::Keep | Expiry::Unsaid => {}
     }

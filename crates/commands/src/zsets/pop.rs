@@ -64,6 +64,19 @@ enum Extreme {
 }
 
 impl Extreme {
+    /// Records a blocking or searching pop as the pop of one key that it came to.
+    fn record(self, ctx: &mut Ctx<'_>, key: &[u8], count: Option<usize>) {
+        let name: &[u8] = match self {
+            Extreme::Min => b"ZPOPMIN",
+            Extreme::Max => b"ZPOPMAX",
+        };
+        match count {
+            None => ctx.db.effect(&[name, key]),
+            Some(count) if ctx.db.is_recording() => ctx.db.effect(&[name, key, count.to_string().as_bytes()]),
+            Some(_) => {}
+        }
+    }
+
     fn event(self) -> &'static str {
         match self {
             Extreme::Min => "zpopmin",
@@ -130,6 +143,7 @@ fn pop_or_wait(ctx: &mut Ctx<'_>, args: Args<'_>, extreme: Extreme) -> CmdResult
         ctx.out.bulk(key);
         let is_empty = extreme.take(zset, ctx.out, 1, false);
         removed(ctx, key, extreme.event(), 1, is_empty);
+        extreme.record(ctx, key, None);
         return Ok(());
     }
     wait(ctx, 1..last, deadline_ms)
@@ -176,6 +190,7 @@ impl Request {
             ctx.out.array(taken);
             let is_empty = self.extreme.take(zset, ctx.out, taken, true);
             removed(ctx, key, self.extreme.event(), taken, is_empty);
+            self.extreme.record(ctx, key, Some(taken));
             return Ok(true);
         }
         Ok(false)

@@ -85,10 +85,11 @@ impl Quicklist {
         if value.len() >= limits.packed_threshold {
             self.nodes.insert(boundary, Node::plain(value));
         } else if self.allows_insert(edge, value.len(), limits) {
-            match end {
-                End::Front => self.nodes.update(0, |node, _| push_front(node, value)),
-                End::Back => self.nodes.update_last(|node, _| append(node, value)),
-            };
+            match (self.nodes.grow_edge(end), end) {
+                (Some(node), End::Front) => push_front(node, value),
+                (Some(node), End::Back) => append(node, value),
+                (None, _) => {}
+            }
         } else {
             if end == End::Front {
                 self.nodes.update(0, |node, _| node.close_gap());
@@ -340,6 +341,7 @@ impl Quicklist {
 
 /// [`prepend`] to the head of the list, where more will come: its listpack keeps room in front, a share of its size, so
 /// that a push moves what is there only now and then.
+#[inline]
 fn push_front(node: &mut Node, value: &[u8]) {
     if let Node::Packed { pack, count } = node {
         pack.push_front(value, pack.bytes_len().clamp(FRONT_ROOM_MIN, FRONT_ROOM_MAX));

@@ -23,7 +23,7 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return false;
         };
-        if conn.held.as_ref().is_some_and(|held| !held.output.is_empty()) {
+        if conn.has(flag::CORKED) || conn.held.as_ref().is_some_and(|held| !held.output.is_empty()) {
             conn.held_mut().append_output(&self.out);
             return self.keep_output(id);
         }
@@ -88,7 +88,7 @@ impl<S: Service> Worker<S> {
             self.remove(id, CloseReason::OutputLimit);
             return false;
         }
-        if !conn.has(flag::BLOCKED) {
+        if !conn.has(flag::BLOCKED | flag::CORKED) {
             self.conns.mark_dirty(id);
         }
         true
@@ -122,7 +122,7 @@ impl<S: Service> Worker<S> {
         }
         let pending = conn.pending_output();
         if pending > 0 {
-            if conn.has(flag::BLOCKED) {
+            if conn.has(flag::BLOCKED | flag::CORKED) {
                 self.keep_output(id);
                 return;
             }

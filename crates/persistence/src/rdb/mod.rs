@@ -21,4 +21,4 @@ mod tests;
 pub use encode::{Encoder, Header, Replication};
 pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Viewer, Watcher, load};
 pub use save::{SaveError, SaveStep, save};
-pub use split::{LoadError, Splitter};
+pub use split::{LoadError, Part, Splitter};

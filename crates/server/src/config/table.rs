@@ -156,7 +156,7 @@ directives! {
     "server_cpulist" => server_cpulist: Vec<u8> = text(""),
         UNSET_TEXT, FIXED, Acts, "The processors that the workers may run on.";
     "bio_cpulist" => bio_cpulist: Vec<u8> = text(""),
-        UNSET_TEXT, FIXED, Later(Work::Durability), "The processors that background threads may run on.";
+        UNSET_TEXT, FIXED, Acts, "The processors that background threads may run on.";
     "aof_rewrite_cpulist" => aof_rewrite_cpulist: Vec<u8> = text(""),
         UNSET_TEXT, FIXED, Never("the log of changes is rewritten without a child process"), "The processors of the child that rewrites the log of changes.";
     "bgsave_cpulist" => bgsave_cpulist: Vec<u8> = text(""),
@@ -311,7 +311,11 @@ directives! {
     "notify-keyspace-events" => notify_keyspace_events: EventClasses = EventClasses::default(),
         Kind::Events, MUTABLE, Acts, "The classes of key events that are published.";
     "busy-reply-threshold" / "lua-time-limit" => busy_reply_threshold: i64 = 5000,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Scripting), "Milliseconds after which other clients are told that a script is running.";
+        int(0, LONG_MAX), MUTABLE, Acts, "Milliseconds after which other clients are told that a script is running.";
+    "script-memory-limit" => script_memory_limit: u64 = 256 << 20,
+        memory(0, ULLONG_MAX), MUTABLE, Acts, "The most memory that a script's interpreter may use; each worker has one. 0 is no limit.";
+    "script-undeclared-keys" => script_undeclared_keys: bool = true,
+        BOOL, MUTABLE, Acts, "Let scripts use keys that they did not declare, which makes them run one at a time; no: an error.";
     // Durability.
     "dir" => dir: Vec<u8> = working_directory(),
         Kind::Directory, PROTECTED.and(DENIED_WHILE_LOADING), Acts, "The working directory.";
@@ -340,29 +344,31 @@ directives! {
     "sanitize-dump-payload" => sanitize_dump_payload: SanitizeDumpPayload = SanitizeDumpPayload::No,
         Kind::Enum(SanitizeDumpPayload::WORDS), MUTABLE, Acts, "Whose serialized values are checked in depth; those from clients always are.";
     "appendonly" => appendonly: bool = false,
-        BOOL, DENIED_WHILE_LOADING, Later(Work::Durability), "Keep a log of changes.";
+        BOOL, DENIED_WHILE_LOADING, Acts, "Keep a log of changes.";
     "appendfilename" => appendfilename: Vec<u8> = text("appendonly.aof"),
-        checked(checks::append_file_name), FIXED, Later(Work::Durability), "The base name of the log of changes.";
+        checked(checks::append_file_name), FIXED, Acts, "The base name of the log of changes.";
     "appenddirname" => appenddirname: Vec<u8> = text("appendonlydir"),
-        checked(checks::append_directory_name), FIXED, Later(Work::Durability), "The directory of the log of changes.";
+        checked(checks::append_directory_name), FIXED, Acts, "The directory of the log of changes.";
     "appendfsync" => appendfsync: AppendFsync = AppendFsync::Everysec,
-        Kind::Enum(AppendFsync::WORDS), MUTABLE, Later(Work::Durability), "When the log of changes is forced to disk.";
+        Kind::Enum(AppendFsync::WORDS), MUTABLE, Acts, "When the log of changes is forced to disk.";
     "no-appendfsync-on-rewrite" => no_appendfsync_on_rewrite: bool = false,
-        BOOL, MUTABLE, Later(Work::Durability), "Do not force the log to disk while it is rewritten.";
+        BOOL, MUTABLE, Acts, "Do not force the log to disk while it is rewritten.";
     "auto-aof-rewrite-percentage" => auto_aof_rewrite_percentage: i32 = 100,
-        int(0, INT_MAX), MUTABLE, Later(Work::Durability), "Growth of the log after which it is rewritten, in percent.";
+        int(0, INT_MAX), MUTABLE, Acts, "Growth of the log after which it is rewritten, in percent.";
     "auto-aof-rewrite-min-size" => auto_aof_rewrite_min_size: i64 = 64 << 20,
-        memory(0, LLONG_MAX), MUTABLE, Later(Work::Durability), "The size below which the log is not rewritten, in bytes.";
+        memory(0, LLONG_MAX), MUTABLE, Acts, "The size below which the log is not rewritten, in bytes.";
     "aof-load-truncated" => aof_load_truncated: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Load a log whose end is cut off.";
+        BOOL, MUTABLE, Acts, "Load a log whose end is cut off.";
     "aof-use-rdb-preamble" => aof_use_rdb_preamble: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Let a rewritten log begin with a snapshot.";
+        BOOL, MUTABLE, Acts, "Let a rewritten log begin with a snapshot.";
     "aof-timestamp-enabled" => aof_timestamp_enabled: bool = false,
-        BOOL, MUTABLE, Later(Work::Durability), "Put times into the log, to go back to one.";
+        BOOL, MUTABLE, Acts, "Put times into the log, to go back to one.";
     "aof-rewrite-incremental-fsync" => aof_rewrite_incremental_fsync: bool = true,
-        BOOL, MUTABLE, Later(Work::Durability), "Force a rewritten log to disk in pieces.";
+        BOOL, MUTABLE, Acts, "Force a rewritten log to disk in pieces.";
     "aof-disable-auto-gc" => aof_disable_auto_gc: bool = false,
-        BOOL, HIDDEN, Later(Work::Durability), "Keep files of the log that are no longer needed.";
+        BOOL, HIDDEN, Acts, "Keep files of the log that are no longer needed.";
+    "aof-stalled-buffer-limit" => aof_stalled_buffer_limit: u64 = 256 << 20,
+        memory(0, ULLONG_MAX), MUTABLE, Acts, "Bytes of changes that may wait for a disk that has stalled before writes wait, too.";
     // Replication.
     "replicaof" / "slaveof" => replicaof: Option<PrimaryAddress> = None,
         Kind::Primary, FIXED, Later(Work::Replication), "The server to follow.";

@@ -288,6 +288,14 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
     let config = shared.config.snapshot();
     let started = Instant::now();
     let Some(mut claim) = Claim::new(shared, Purpose::Loading) else { return true };
+    if config.appendonly {
+        // Redis: with a log to be kept the snapshot's file is not looked at, even if there is no log yet.
+        let loaded = crate::aof::load::load(shared, &config, &mut claim);
+        drop(claim);
+        let opened = loaded.and_then(|_| crate::aof::load::open(shared, &config));
+        drop(state);
+        return opened.is_ok();
+    }
     let path = file_of(&config);
     let rules = LoadRules { expires: true, replaces: false };
     let loaded = with_bar(shared, || load_file(shared, &mut claim, &config, &path, rules));
@@ -362,11 +370,40 @@ pub(crate) fn reload(worker: &mut Worker, id: ConnId, session: &mut Session, arg
     if Claim::is_taken(&worker.shared) {
         return Ok(Step::Retry);
     }
+    load_anew(worker, id, session, args, move |shared, config, events| {
+        reload_here(shared, config, merges, flushes, saves, events)
+    })
+}
+
+/// DEBUG LOADAOF.
+pub(crate) fn reload_log(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
+    if worker.locks.is_alone() || session.state.has(crate::session::State::IN_MULTI) {
+        return Err(CmdError::new("ERR DEBUG LOADAOF is not for transactions"));
+    }
+    if Claim::is_taken(&worker.shared) {
+        return Ok(Step::Retry);
+    }
+    load_anew(worker, id, session, args, crate::aof::load::reload)
+}
+
+/// Has `load` run on a thread of its own; the client waits for what it says.
+fn load_anew(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+    load: impl FnOnce(&Arc<Shared>, &Config, &mut Events) -> Result<(), &'static str> + Send + 'static,
+) -> Result<Step, CmdError> {
     let asker = Asker::new(worker, id, session, CommandId::Debug, args);
     let (shared, config) = (worker.shared.clone(), worker.config.clone());
     let spawned = std::thread::Builder::new().name("reload".into()).spawn(move || {
         let mut events = Events::default();
-        let answer = reload_here(&shared, &config, merges, flushes, saves, &mut events);
+        let answer = load(&shared, &config, &mut events);
         asker.answer_with(&shared, events, |reply| match answer {
             Ok(()) => reply.ok(),
             Err(text) => reply.error(text),

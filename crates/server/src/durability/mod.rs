@@ -47,6 +47,8 @@ pub struct Durability {
     pub has_failed: AtomicBool,
     /// Something about files keeps commands from the fast path: the last snapshot failed, or data is being loaded.
     pub restricts: AtomicBool,
+    /// The append only file cannot be written.
+    pub(crate) aof_restricts: AtomicBool,
     /// Unix seconds of the last attempt; 0: none.
     pub last_try_s: AtomicI64,
     /// How long the last one took; -1: there was none.
@@ -81,6 +83,7 @@ impl Default for Durability {
             is_scheduled: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             restricts: AtomicBool::new(false),
+            aof_restricts: AtomicBool::new(false),
             last_try_s: AtomicI64::new(0),
             last_took_s: AtomicI64::new(-1),
             saves: AtomicU64::new(0),
@@ -113,6 +116,7 @@ impl Durability {
     /// Works out anew whether commands need a look at the state of the files.
     pub(crate) fn renew_restriction(&self) {
         let restricts = self.has_failed.load(Ordering::SeqCst)
+            || self.aof_restricts.load(Ordering::SeqCst)
             || self.loading.is_on()
             || self.shutdown.holds_writes.load(Ordering::SeqCst);
         self.restricts.store(restricts, Ordering::SeqCst);

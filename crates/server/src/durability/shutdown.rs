@@ -112,6 +112,11 @@ fn prepare(shared: &Arc<Shared>, mut options: Options, is_aborted: &AtomicBool) 
     if durability.claims.give_up(Purpose::File) {
         log!(Level::Warning, "There is a child saving an .rdb. Killing it!");
     }
+    if shared.aof.state() == crate::aof::State::Waiting && !options.force {
+        log!(Level::Warning, "Writing initial AOF. Can't exit.");
+        return false;
+    }
+    shared.end_rewrite();
     let config = shared.config.snapshot();
     let saves = options.saves || (!config.save.is_empty() && !options.saves_not);
     if !saves {

@@ -20,6 +20,7 @@ use commands::Ctx;
 use commands::table::{self, CommandId, Flags};
 use keyspace::DbView;
 use keyspace::db::Hashed;
+use keyspace::journal::effects::Verbatim;
 use net::{ConnId, Flow, Then};
 use resp::{Args, Limits, Parse, Request, parse_request};
 use std::sync::atomic::Ordering;
@@ -128,6 +129,15 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 session.parse = resp::ParseState::default();
                 if ran > 0 {
                     continue;
+                }
+                if worker.shared.scripts.board.any_busy() {
+                    // Its client may have to be told so instead of waiting.
+                    let planned = batch.planned[0];
+                    let args = batch.requests[0].args(&input[planned.start..planned.end]);
+                    if single::run(worker, id, session, args) == Step::Done {
+                        at = planned.end;
+                        continue;
+                    }
                 }
                 if worker.park_on(batch.keys[0].slot, id) {
                     return flow(at, Then::Pause);
@@ -257,7 +267,11 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
     for index in 0..locked {
         let planned = batch.planned[index];
         let args = batch.requests[index].args(&input[planned.start..planned.end]);
+        let dirty = worker.events.dirty;
         run_planned(worker, session, planned.id, &batch.keys[index], args);
+        if worker.locks.effects.is_recording() {
+            worker.record(session.db, verbatim(&input[planned.start..planned.end], args), dirty);
+        }
         ran += 1;
         // Who waits for a key is served before the next command; notifications can wait for the end of the group.
         if !worker.events.ready.is_empty() {
@@ -273,6 +287,11 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
     worker.stats.processed.add(ran as u64);
     worker.after_command();
     ran
+}
+
+/// A request as the journal takes it: its bytes, unless it was an inline one.
+fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
+    if bytes.first() == Some(&b'*') { Verbatim::Frame(bytes) } else { Verbatim::Args(args) }
 }
 
 /// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.

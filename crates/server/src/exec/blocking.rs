@@ -15,6 +15,7 @@ use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
 use commands::table::{CommandId, CommandSpec};
 use commands::{Block, CmdError, Ctx};
+use keyspace::journal::effects::Verbatim;
 use keyspace::lock::Wake;
 use keyspace::tracking::Tracker;
 use keyspace::waiters::Waiter;
@@ -156,6 +157,7 @@ impl Worker {
         let by = Tracker { worker: waiter.worker, token: waiter.token };
         let started = ticks::now();
         let mut reply = Reply::with_buffer(Vec::new(), if waiter.resp3 { Proto::Resp3 } else { Proto::Resp2 });
+        let dirty = self.events.dirty;
         let (result, block) = if let Some(error) = self.waiter_refusal(waiter, route.spec) {
             (Err(error), None)
         } else {
@@ -170,6 +172,7 @@ impl Worker {
         if self.events.has_invalidations() {
             self.tell_invalidations(Some(by));
         }
+        self.record(waiter.db, Verbatim::Args(args), dirty);
         match result {
             Ok(()) if block.is_some() => return false,
             Ok(()) => {}
@@ -181,7 +184,10 @@ impl Worker {
         }
         let ticks = ticks::now().wrapping_sub(started);
         let conn = ConnId::from_u64(waiter.token);
-        let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks };
+        // Its slots are still held: what it did goes to the journal before its client can hear of it.
+        self.locks.append_effects();
+        let upto = self.locks.effects.appended_to();
+        let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks, upto };
         self.shared.post(waiter.worker, message);
         true
     }

@@ -22,7 +22,8 @@ pub mod whole;
 
 use crate::session::Session;
 use crate::worker::{Later, Worker, flow};
-use keyspace::Slot;
+use keyspace::journal::effects::Verbatim;
+use keyspace::{DbIndex, Slot};
 use net::{ConnId, Flow, Then};
 
 /// What came of one command.
@@ -70,6 +71,13 @@ impl Worker {
     /// Has a connection looked at again in a millisecond or so.
     pub(crate) fn retry_soon(&mut self, id: ConnId) {
         self.later.push(Later::Retry(id));
+    }
+
+    /// Records what a command did, before its locks go back. `dirty`: the changes counted before it.
+    #[inline]
+    pub(crate) fn record(&mut self, db: DbIndex, verbatim: Verbatim<'_>, dirty: u64) {
+        let changed = self.events.dirty != dirty;
+        self.locks.effects.command_ran(db, verbatim, changed);
     }
 
     /// After a command, with no lock held: tells subscribers and serves those who waited for its keys.

@@ -4,7 +4,7 @@
 //! queueing, pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in `session_commands`.
 
-use super::{Step, route, transaction};
+use super::{Step, route, transaction, whole};
 use crate::acl::log::Context;
 use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
@@ -16,6 +16,7 @@ use crate::worker::{Finished, Worker};
 use commands::table::{self, CommandSpec, Flags, errors};
 use commands::{Block, CmdError, CommandId, Ctx};
 use keyspace::db::Hashed;
+use keyspace::journal::effects::Verbatim;
 use keyspace::{DbView, Slot};
 use net::{ConnId, Conns};
 use resp::Args;
@@ -238,7 +239,18 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     } else if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
     } else {
-        session_commands::run(worker, id, session, spec, args)
+        let (db, dirty) = (session.db, worker.events.dirty);
+        let result = session_commands::run(worker, id, session, spec, args);
+        // Those over the whole keyspace and EXEC have been recorded behind the gate or under their locks.
+        if !whole::handles(spec.id) && spec.id != CommandId::Exec {
+            worker.record(db, Verbatim::Args(args), dirty);
+            worker.locks.flush_effects();
+        }
+        result
+    };
+    let result = match result {
+        Ok(step @ (Step::Busy(_) | Step::Retry)) => told_of_busy_script(worker, session, args, step),
+        other => other,
     };
     let step = result.unwrap_or_else(|error| {
         worker.answer_error(before, spec.id, &error);
@@ -260,6 +272,23 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     }
     worker.end_serving();
     step
+}
+
+/// A command that has to wait for a slot, or for the gate, does so unless it is a busy script that it waits for: then its
+/// client is told.
+fn told_of_busy_script(
+    worker: &mut Worker,
+    session: &mut Session,
+    args: Args<'_>,
+    step: Step,
+) -> Result<Step, CmdError> {
+    let slot = if let Step::Busy(slot) = step { Some(slot) } else { None };
+    match worker.shared.scripts.board.busy_holder(slot) {
+        None => Ok(step),
+        Some(is_eval) => {
+            Err(transaction::refused(worker, session, args, crate::scripting::functions::busy_error(is_eval)))
+        }
+    }
 }
 
 /// The slots of a command's keys, ascending.
@@ -335,7 +364,8 @@ fn run_on_keys(
         return Ok(Step::Again);
     }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-    let may_go = (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
+    let may_go =
+        !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
@@ -355,9 +385,11 @@ fn run_on_keys(
             return Ok(Step::Retry);
         }
     }
+    let dirty = worker.events.dirty;
     let (result, block) = worker.call_on(session, spec.id, args, &keys);
     worker.track_reads_of(id, session, spec, args);
     worker.note_keys(session, spec, args);
+    worker.record(session.db, Verbatim::Args(args), dirty);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
         worker.locks.unlock_all();
@@ -536,6 +568,7 @@ impl Worker {
             }
             self.tell_deferred(conns, finished.conn);
             conns.resume(finished.conn);
+            self.hold_connection(conns, finished.conn, finished.upto);
         }
     }
 
@@ -547,12 +580,13 @@ impl Worker {
             || self.shared.has_renames()
             || self.shared.durability.restricts.load(Ordering::Relaxed)
             || self.shared.keyspace.snapshots.is_full()
+            || self.shared.aof.is_full()
     }
 
     /// Refuses what the state of the files does not allow.
     fn check_files(&mut self, session: &Session, spec: &'static CommandSpec) -> Result<(), CmdError> {
         let durability = &self.shared.durability;
-        if !durability.restricts.load(Ordering::Relaxed) {
+        if !durability.restricts.load(Ordering::Relaxed) || self.is_replaying {
             return Ok(());
         }
         let is_kept_out = |spec: &CommandSpec| !spec.flags.contains(Flags::LOADING);
@@ -577,11 +611,14 @@ impl Worker {
         let is_refused = self.shared.durability.has_failed.load(Ordering::Relaxed)
             && self.config.stop_writes_on_bgsave_error
             && !self.config.save.is_empty();
-        is_refused.then_some(crate::durability::SNAPSHOT_FAILED)
+        is_refused.then_some(crate::durability::SNAPSHOT_FAILED).or_else(|| self.shared.aof.refusal())
     }
 
     /// CLIENT PAUSE: what a command must wait for, if it must.
     fn paused(&mut self, session: &Session, spec: &CommandSpec) -> Option<Step> {
+        if self.shared.aof.is_full() && writes(session, spec) {
+            return Some(Step::Retry);
+        }
         let until_ms = self.shared.pause_until_ms.load(Ordering::Relaxed);
         if until_ms <= self.now_ms {
             return None;

@@ -7,6 +7,7 @@ use super::{Step, single, whole};
 use crate::acl::log::Context;
 use crate::client_list::Scope;
 use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::scripting::run as scripting;
 use crate::session::{Multi, Session, State, Watch};
 use crate::session_commands;
 use crate::ticks;
@@ -14,6 +15,7 @@ use crate::worker::Worker;
 use commands::table::{self, CommandId, CommandSpec, Flags};
 use commands::{CmdError, CmdResult};
 use keyspace::DbView;
+use keyspace::journal::effects::Verbatim;
 use net::ConnId;
 use resp::{Args, OwnedArgs};
 use std::sync::Arc;
@@ -123,9 +125,12 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         worker.gather_clients(id, scope);
         return Ok(Step::Again);
     }
-    let needs_all =
-        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
+    let needs_all = queued.iter().any(|(id, args)| {
+        whole::handles(*id)
+            || single::names_other_keys(*id, args.as_args())
+            || scripting::needs_gate(worker, *id, args.as_args())
+    });
     let ran =
         if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran == Step::Parked {
@@ -165,12 +170,16 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
         worker.serve_held();
     }
     worker.locks.unlock_all();
+    worker.locks.end_long();
     Step::Done
 }
 
 /// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
 /// slots are held.
 fn is_long(worker: &mut Worker, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+    if worker.is_replaying {
+        return false;
+    }
     let mut cost = 0_usize;
     for (command, args) in queued {
         let args = args.as_args();
@@ -237,7 +246,9 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         return;
     }
     worker.reply.array(queued.len());
+    worker.locks.effects.begin();
     for (command, args) in queued {
+        let (db, dirty) = (session.db, worker.events.dirty);
         let spec = table::spec(*command);
         let args = args.as_args();
         let before = worker.reply.len();
@@ -263,8 +274,10 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         if let Err(error) = result {
             worker.answer_error(before, *command, &error);
         }
+        worker.record(db, Verbatim::Args(args), dirty);
         worker.note_call(session, *command, args);
     }
+    worker.locks.effects.end();
     // EXEC's own time is counted from here: its commands have had theirs.
     worker.last_tick = ticks::now();
 }

@@ -10,6 +10,7 @@ use crate::worker::Worker;
 use commands::table::CommandId;
 use commands::{CmdError, options};
 use keyspace::eviction::AccessClock;
+use keyspace::journal::effects::Verbatim;
 use keyspace::slot::Db;
 use keyspace::{DbIndex, DbView, Events, LockSet, Slot};
 use net::ConnId;
@@ -48,9 +49,9 @@ pub(crate) fn run(
         CommandId::Scan => scan(worker, session, args),
         CommandId::Keys => keys(worker, id, session, args),
         CommandId::Randomkey => random_key(worker, session),
-        CommandId::Flushall => flush(worker, None, args),
-        CommandId::Flushdb => flush(worker, Some(session.db), args),
-        CommandId::Swapdb => swap(worker, args),
+        CommandId::Flushall => flush(worker, session.db, None, args),
+        CommandId::Flushdb => flush(worker, session.db, Some(session.db), args),
+        CommandId::Swapdb => swap(worker, session.db, args),
         _ => Ok(Step::Done),
     }
 }
@@ -291,7 +292,7 @@ fn random_key(worker: &mut Worker, session: &Session) -> Result<Step, CmdError> 
 
 // ---- FLUSHALL, FLUSHDB, SWAPDB -----------------------------------------------------------------------------------
 
-fn flush(worker: &mut Worker, only: Option<DbIndex>, args: Args<'_>) -> Result<Step, CmdError> {
+fn flush(worker: &mut Worker, db: DbIndex, only: Option<DbIndex>, args: Args<'_>) -> Result<Step, CmdError> {
     // SYNC and ASYNC are the same here: the keys are gone at once, their memory goes in the background.
     let fine = match args.len() {
         1 => true,
@@ -301,13 +302,25 @@ fn flush(worker: &mut Worker, only: Option<DbIndex>, args: Args<'_>) -> Result<S
     if !fine {
         return Err(commands::error::SYNTAX);
     }
-    if worker.locks.is_alone() {
-        empty(worker, only);
-    } else if worker.alone(|worker| empty(worker, only)).is_none() {
+    if !do_alone(worker, db, args, |worker| empty(worker, only)) {
         return Ok(Step::Retry);
     }
     worker.reply.ok();
     Ok(Step::Done)
+}
+
+/// Runs `work` behind the closed gate and has it recorded there as the command's arguments, which say it all; inside a
+/// transaction, which is behind the gate already, that is the transaction's part. False: the gate is busy.
+fn do_alone(worker: &mut Worker, db: DbIndex, args: Args<'_>, work: impl FnOnce(&mut Worker)) -> bool {
+    if worker.locks.is_alone() {
+        work(worker);
+        return true;
+    }
+    let ran = worker.alone(|worker| {
+        work(worker);
+        worker.locks.effects.command_ran(db, Verbatim::Args(args), true);
+    });
+    ran.is_some()
 }
 
 /// Takes all keys out, behind the closed gate; their memory is freed in the background.
@@ -326,7 +339,7 @@ fn empty(worker: &mut Worker, only: Option<DbIndex>) {
     worker.shared.keyspace.reclaimer.free(garbage);
 }
 
-fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
+fn swap(worker: &mut Worker, db: DbIndex, args: Args<'_>) -> Result<Step, CmdError> {
     let databases = worker.shared.keyspace.databases();
     let number = |index: usize, error: &'static str| {
         let argument = args.get(index).unwrap_or_default();
@@ -342,12 +355,14 @@ fn swap(worker: &mut Worker, args: Args<'_>) -> Result<Step, CmdError> {
             .ok_or(commands::error::DB_OUT_OF_RANGE)
     };
     let (first, second) = (within(first)?, within(second)?);
-    if first != second {
-        if worker.locks.is_alone() {
+    // Redis records it even if it changes nothing.
+    let swapped = do_alone(worker, db, args, |worker| {
+        if first != second {
             swap_all(worker, first, second);
-        } else if worker.alone(|worker| swap_all(worker, first, second)).is_none() {
-            return Ok(Step::Retry);
         }
+    });
+    if !swapped {
+        return Ok(Step::Retry);
     }
     worker.events.dirty += 1;
     worker.reply.ok();

@@ -224,18 +224,20 @@ fn memory(report: &mut Report<'_>) {
     report.field("allocator_active", allocator.active);
     report.field("allocator_resident", allocator.resident);
     with_human(report, "total_system_memory", total);
-    report.fields(&[("used_memory_lua", 0), ("used_memory_vm_eval", 0)]);
-    report.field("used_memory_lua_human", human(0));
+    let scripts = crate::scripting::functions::Figures::of(&report.worker.shared);
+    let figure = |bytes: usize| bytes as u64;
+    report.fields(&[("used_memory_lua", figure(scripts.vm_eval)), ("used_memory_vm_eval", figure(scripts.vm_eval))]);
+    report.field("used_memory_lua_human", human(figure(scripts.vm_eval)));
     report.fields(&[
-        ("used_memory_scripts_eval", 0),
-        ("number_of_cached_scripts", 0),
-        ("number_of_functions", 0),
-        ("number_of_libraries", 0),
-        ("used_memory_vm_functions", 0),
+        ("used_memory_scripts_eval", figure(scripts.scripts_eval)),
+        ("number_of_cached_scripts", figure(scripts.cached_scripts)),
+        ("number_of_functions", figure(scripts.functions)),
+        ("number_of_libraries", figure(scripts.libraries)),
+        ("used_memory_vm_functions", figure(scripts.vm_functions)),
     ]);
-    with_human(report, "used_memory_vm_total", 0);
-    report.field("used_memory_functions", 0);
-    with_human(report, "used_memory_scripts", 0);
+    with_human(report, "used_memory_vm_total", figure(scripts.vm_eval + scripts.vm_functions));
+    report.field("used_memory_functions", scripts.functions_bytes);
+    with_human(report, "used_memory_scripts", figure(scripts.functions_bytes + scripts.scripts_eval));
     with_human(report, "maxmemory", config.maxmemory);
     let policy =
         crate::config::find(b"maxmemory-policy").map(|named| named.directive.print(&config)).unwrap_or_default();
@@ -261,6 +263,26 @@ fn memory(report: &mut Report<'_>) {
     ]);
     report.field("mem_allocator", crate::process::allocator::name());
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
+}
+
+/// The fields of the append only file that are always there.
+fn append_only_file(report: &mut Report<'_>) {
+    let shared = report.worker.shared.clone();
+    let (aof, rewrite) = (&shared.aof, &shared.aof.rewrite);
+    report.fields(&[
+        ("aof_enabled", u64::from(aof.state() != crate::aof::State::Off)),
+        ("aof_rewrite_in_progress", u64::from(rewrite.is_running())),
+        ("aof_rewrite_scheduled", u64::from(rewrite.is_scheduled())),
+    ]);
+    report.field("aof_last_rewrite_time_sec", rewrite.last_took_s());
+    report.field("aof_current_rewrite_time_sec", rewrite.running_s());
+    report.field("aof_last_bgrewrite_status", rewrite.status());
+    report.fields(&[
+        ("aof_rewrites", rewrite.count.load(Ordering::Relaxed)),
+        ("aof_rewrites_consecutive_failures", rewrite.failures.load(Ordering::Relaxed)),
+    ]);
+    report.field("aof_last_write_status", if aof.errno().is_some() { "err" } else { "ok" });
+    report.field("aof_last_cow_size", rewrite.copied_bytes.load(Ordering::Relaxed));
 }
 
 fn persistence(report: &mut Report<'_>) {
@@ -299,16 +321,21 @@ fn persistence(report: &mut Report<'_>) {
         ("rdb_last_cow_size", durability.last_handed_over.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_expired", durability.loading.expired.load(Ordering::Relaxed)),
         ("rdb_last_load_keys_loaded", durability.loading.keys.load(Ordering::Relaxed)),
-        ("aof_enabled", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
     ]);
-    report.field("aof_last_rewrite_time_sec", -1);
-    report.field("aof_current_rewrite_time_sec", -1);
-    report.field("aof_last_bgrewrite_status", "ok");
-    report.fields(&[("aof_rewrites", 0), ("aof_rewrites_consecutive_failures", 0)]);
-    report.field("aof_last_write_status", "ok");
-    report.fields(&[("aof_last_cow_size", 0), ("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    append_only_file(report);
+    report.fields(&[("module_fork_in_progress", 0), ("module_fork_last_cow_size", 0)]);
+    if shared.aof.state() != crate::aof::State::Off {
+        let log = shared.aof_report();
+        report.fields(&[
+            ("aof_current_size", log.bytes),
+            ("aof_base_size", log.base_bytes),
+            ("aof_pending_rewrite", u64::from(shared.aof.rewrite.is_scheduled())),
+            ("aof_buffer_length", log.buffer_bytes),
+            ("aof_pending_bio_fsync", log.pending_syncs),
+            ("aof_delayed_fsync", log.delayed),
+            ("aof_disk_stalled", u64::from(log.is_stalled)),
+        ]);
+    }
     if durability.loading.is_on() {
         loading(report, &durability.loading);
     }

@@ -126,8 +126,15 @@ pub(crate) fn drop_all(worker: &mut Worker, id: ConnId, session: &mut Session) {
 }
 
 /// PUBLISH, SPUBLISH.
-pub(crate) fn publish(worker: &mut Worker, shard: bool, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn publish(
+    worker: &mut Worker,
+    db: keyspace::DbIndex,
+    shard: bool,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     let count = worker.publish(shard, &args[1], &args[2]);
+    // Subscribers of replicas hear it too; an AOF need not.
+    worker.locks.effects.for_replicas(db, args);
     worker.reply.count(count);
     Ok(Step::Done)
 }

@@ -3,6 +3,8 @@
 
 use super::{client, debug, info};
 use crate::acl::commands as acl;
+use crate::aof::State as LogState;
+use crate::aof::rewrite::Asked;
 use crate::durability::{save, shutdown};
 use crate::exec::Step;
 use crate::session::{Session, State};
@@ -14,10 +16,6 @@ use net::ConnId;
 use resp::Args;
 use std::sync::atomic::Ordering;
 
-/// Answer to what writes files.
-const NO_PERSISTENCE: CmdError = CmdError::new(
-    "ERR this server keeps its data in memory only: snapshots and the append only file follow with the durability work",
-);
 /// Answer to what makes a replica.
 const NO_REPLICATION: CmdError =
     CmdError::new("ERR this server cannot follow another one yet: replicas follow with the replication work");
@@ -75,11 +73,19 @@ pub(crate) fn run(
             worker.reply.empty_array();
         }
         C::Shutdown => return shutdown(worker, id, session, args),
-        C::Wait | C::Waitaof => wait(worker, spec.id, args)?,
+        C::Waitaof => return wait_for_log(worker, session, args),
+        C::Wait => wait(worker, args)?,
         C::Replicaof | C::Slaveof => replica_of(worker, args)?,
         C::Save => return save::save(worker, id, session, args),
         C::Bgsave => return save::background_save(worker, session, args),
-        C::Bgrewriteaof => return Err(NO_PERSISTENCE),
+        C::Bgrewriteaof => {
+            let in_exec = worker.locks.is_alone() || worker.locks.held() > 0 || session.state.has(State::IN_MULTI);
+            let text = match worker.shared.ask_rewrite(in_exec)? {
+                Asked::Started => "Background append only file rewriting started",
+                Asked::Scheduled => "Background append only file rewriting scheduled",
+            };
+            worker.reply.simple(text);
+        }
         C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => {
             return Err(CmdError::new("ERR No failover in progress."));
         }
@@ -152,33 +158,54 @@ fn shutdown(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'
         worker.reply.ok();
         return Ok(Step::Done);
     }
+    if !options.saves_not
+        && let Some(is_eval) = worker.shared.scripts.board.busy_holder(None)
+    {
+        return Err(crate::scripting::functions::busy_error(is_eval));
+    }
     let asker = save::Asker::new(worker, id, session, CommandId::Shutdown, args);
     worker.shared.shut_down(options, Some(asker));
     Ok(Step::Parked)
 }
 
 /// There are no replicas to wait for, so waiting would only take time.
-fn wait(worker: &mut Worker, command: CommandId, args: Args<'_>) -> Result<(), CmdError> {
-    if command == CommandId::Wait {
-        options::int(&args[1])?;
-        client::timeout_ms(&args[2], worker.now_ms)?;
-        worker.reply.int(0);
-        return Ok(());
-    }
+fn wait(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    options::int(&args[1])?;
+    client::timeout_ms(&args[2], worker.now_ms)?;
+    worker.reply.int(0);
+    Ok(())
+}
+
+/// WAITAOF numlocal numreplicas timeout: until what this client has written is on disk, here and on replicas.
+fn wait_for_log(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     let out_of_range = CmdError::new("ERR value is out of range, must be between 0 and 1");
     let local = options::int(&args[1])
         .and_then(|local| if (0..=1).contains(&local) { Ok(local) } else { Err(out_of_range) })?;
-    if options::int(&args[2])? < 0 {
+    let replicas = options::int(&args[2])?;
+    if replicas < 0 {
         return Err(commands::error::MUST_BE_POSITIVE);
     }
-    client::timeout_ms(&args[3], worker.now_ms)?;
-    if local > 0 {
+    let deadline_ms = client::timeout_ms(&args[3], worker.now_ms)?;
+    let aof = &worker.shared.aof;
+    if local > 0 && aof.state() == LogState::Off {
         return Err(CmdError::new("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }
+    let here = i64::from(aof.state() == LogState::On && aof.durable() >= session.written_to);
+    let may_wait = !session.state.has(State::IN_MULTI) && !worker.locks.is_alone();
+    if may_wait && (here < local || replicas > 0) {
+        let now_ms = worker.now_ms;
+        let until_ms = *session.extra_mut().wait_until_ms.get_or_insert(deadline_ms.unwrap_or(i64::MAX));
+        if now_ms < until_ms {
+            return Ok(Step::Retry);
+        }
+    }
+    if let Some(extra) = &mut session.extra {
+        extra.wait_until_ms = None;
+    }
     worker.reply.array(2);
+    worker.reply.int(here);
     worker.reply.int(0);
-    worker.reply.int(0);
-    Ok(())
+    Ok(Step::Done)
 }
 
 fn replica_of(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
