@@ -212,7 +212,7 @@ fn gather(
     let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     // The key before: a pipeline that works on one key hashes it once.
-    let mut last: Option<(&[u8], Hashed)> = None;
+    let mut last: &[u8] = &[];
     for index in 0..GROUP {
         let start = at;
         let rest = match input.get(start..) {
@@ -233,15 +233,14 @@ fn gather(
         let args = request.args(rest);
         match plan(worker, rules.as_deref(), args) {
             Some((id, key)) => {
-                let hashed = match last {
-                    Some((before, hashed)) if is_same(before, key) => hashed.again(key),
-                    _ => {
-                        let hashed = Hashed::new(&worker.locks, key);
-                        worker.locks.keyspace().prefetch_slot(hashed.slot);
-                        hashed
-                    }
+                let hashed = if index > 0 && is_same(last, key) {
+                    batch.keys[index - 1].again(key)
+                } else {
+                    let hashed = Hashed::new(&worker.locks, key);
+                    worker.locks.keyspace().prefetch_slot(hashed.slot);
+                    hashed
                 };
-                last = part_of(input, key).map(|key| (key, hashed));
+                last = part_of(input, key);
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
                 batch.has_large |= at - start > LARGE_REQUEST;
@@ -254,9 +253,9 @@ fn gather(
 
 /// `part`, a piece of `whole`, borrowed from it and not from what found it.
 #[inline]
-fn part_of<'a>(whole: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
+fn part_of<'a>(whole: &'a [u8], part: &[u8]) -> &'a [u8] {
     let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
-    whole.get(start..start.wrapping_add(part.len()))
+    whole.get(start..start.wrapping_add(part.len())).unwrap_or_default()
 }
 
 /// Whether two keys are equal. Others of the same length mostly differ at their end, which costs no call to see.
