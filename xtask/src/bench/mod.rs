@@ -12,6 +12,7 @@ mod generator;
 mod instructions;
 mod memory;
 mod race;
+mod scripts;
 mod tail;
 mod workers;
 
@@ -51,6 +52,7 @@ type Group = (&'static str, fn(&Options) -> Result<Vec<Row>>);
 const GROUPS: &[Group] = &[
     ("core", commands::core),
     ("commands", commands::others),
+    ("scripts", scripts::run),
     ("memory", memory::run),
     ("instructions", instructions::run),
     ("workers", workers::run),
