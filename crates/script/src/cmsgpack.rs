@@ -102,7 +102,7 @@ fn encode_int(out: &mut Vec<u8>, n: i64) {
             out.push(0xd2);
             out.extend_from_slice(&(n as i32).to_be_bytes());
         }
-        0.. => {
+        0x1_0000_0000.. => {
             out.push(0xcf);
             out.extend_from_slice(&n.to_be_bytes());
         }
