@@ -14,6 +14,7 @@ mod log;
 mod memory;
 mod persistence;
 mod race;
+mod scripts;
 mod tail;
 mod workers;
 
@@ -55,6 +56,7 @@ type Group = (&'static str, fn(&Options) -> Result<Vec<Row>>);
 const GROUPS: &[Group] = &[
     ("core", commands::core),
     ("commands", commands::others),
+    ("scripts", scripts::run),
     ("memory", memory::run),
     ("instructions", instructions::run),
     ("workers", workers::run),
