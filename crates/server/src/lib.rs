@@ -21,6 +21,7 @@ pub mod memory_report;
 pub mod offload;
 pub mod process;
 pub mod pubsub;
+pub mod replication;
 pub mod redact;
 pub mod session;
 mod session_commands;

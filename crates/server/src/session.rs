@@ -31,6 +31,7 @@ impl State {
     pub const OFFLOADED: State = State(1 << 11);
     pub const PAUSED: State = State(1 << 12);
     pub const WATCHING: State = State(1 << 13);
+    pub const REPLICA: State = State(1 << 14);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -99,7 +100,9 @@ pub struct Extra {
     pub multi: Option<Multi>,
     /// Watched keys.
     pub watch: Option<Watch>,
-    /// When the WAITAOF that is being waited on gives up, Unix ms; `i64::MAX` never.
+    /// What the client has said of itself as a replica.
+    pub replica: Option<Box<crate::replication::primary::Claimed>>,
+    /// When the WAIT or WAITAOF that is being waited on gives up, Unix ms; `i64::MAX` never.
     pub wait_until_ms: Option<i64>,
     /// The blocking command that waits.
     pub blocked: Option<Blocked>,

@@ -20,4 +20,4 @@ mod tests;
 pub use encode::{Encoder, Header, Replication};
 pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Watcher, load};
 pub use save::{SaveError, SaveStep, save};
-pub use split::{LoadError, Splitter};
+pub use split::{LoadError, Part, Splitter};

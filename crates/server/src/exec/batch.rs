@@ -174,6 +174,7 @@ fn gather(
     limits: &Limits,
 ) -> (usize, usize, End) {
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
+    let keeps_writes = worker.shared.replication.keeps_writes();
     for index in 0..GROUP {
         let start = at;
         let rest = match input.get(start..) {
@@ -192,7 +193,7 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, args) {
+        match plan(worker, args, keeps_writes) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
                 batch.planned[index] = Planned { id, start, end: at };
@@ -206,10 +207,14 @@ fn gather(
 
 /// Whether a command may run in a group, and its hashed key.
 #[inline]
-fn plan(worker: &Worker, args: Args<'_>) -> Option<(CommandId, Hashed)> {
+fn plan(worker: &Worker, args: Args<'_>, keeps_writes: bool) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
+        return None;
+    }
+    if keeps_writes && spec.flags.contains(Flags::WRITE) {
+        // A replica, or one that lacks replicas: the write may have to be refused.
         return None;
     }
     let key = args.get(route.single_key as usize)?;

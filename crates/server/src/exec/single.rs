@@ -124,6 +124,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
             )),
         ));
     }
+    worker.check_replication(session, spec)?;
     if needs_memory(session, spec) && !worker.has_memory() {
         return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
@@ -143,7 +144,8 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
         return Ok(Prepared::Wait(step));
     }
     let holds_writes = worker.shared.keyspace.snapshots.is_full()
-        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed);
+        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed)
+        || (worker.shared.replication.holds_writes() && !worker.is_replaying);
     if holds_writes && writes(session, spec) {
         // A snapshot runs and its sink is slow: what this command would have to hand over finds no room. Or the last
         // snapshot before the end is being written.
@@ -153,7 +155,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
 }
 
 /// Whether a command may change the data.
-fn writes(session: &Session, spec: &CommandSpec) -> bool {
+pub(crate) fn writes(session: &Session, spec: &CommandSpec) -> bool {
     spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
         || (spec.id == CommandId::Exec && transaction::writes(session))
 }
@@ -322,7 +324,9 @@ fn run_on_keys(
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
-    if worker.locks.keyspace().snapshots.is_active() && worker.leaves_to_snapshot(id, session, spec, args) {
+    if worker.locks.keyspace().snapshots.is_active()
+        && !worker.is_replaying
+        && worker.leaves_to_snapshot(id, session, spec, args) {
         worker.locks.unlock_all();
         return Ok(Step::Again);
     }
@@ -452,7 +456,8 @@ impl Worker {
         let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
         db.no_touch = session.state.has(State::NO_TOUCH);
         db.set_hashed(keys);
-        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block: true, block: None };
+        let may_block = !self.is_replaying;
+        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block, block: None };
         let result = handler(&mut ctx, args);
         (result, ctx.block.take())
     }
@@ -572,7 +577,7 @@ impl Worker {
             return Some(Step::Retry);
         }
         let until_ms = self.shared.pause_until_ms.load(Ordering::Relaxed);
-        if until_ms <= self.now_ms {
+        if until_ms <= self.now_ms || self.is_replaying {
             return None;
         }
         let writes_only = self.shared.pause_writes_only.load(Ordering::Relaxed);

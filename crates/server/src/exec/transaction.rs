@@ -124,7 +124,10 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         return Ok(Step::Again);
     }
     let needs_all =
-        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
+        multi.queued.iter().any(|(id, args)| {
+            let changes_role = matches!(id, CommandId::Replicaof | CommandId::Slaveof);
+            changes_role || whole::handles(*id) || single::names_other_keys(*id, args.as_args())
+        });
     let queued = std::mem::take(&mut multi.queued);
     let ran =
         if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
@@ -149,6 +152,7 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
         return Step::Busy(busy);
     }
     if worker.locks.keyspace().snapshots.is_active()
+        && !worker.is_replaying
         && queued
             .iter()
             .any(|(command, args)| worker.leaves_to_snapshot(id, session, table::spec(*command), args.as_args()))
