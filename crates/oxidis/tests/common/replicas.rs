@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 use testkit::differential::generator::Generator;
-use testkit::{Client, Launch, Server, wait_until};
+use testkit::{Client, Launch, Reply, Server};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -67,22 +67,77 @@ pub(crate) fn equal(primary: &Server, replica: &Server) {
         if ours == theirs {
             return;
         }
-        if std::time::Instant::now() > end {
-            let difference = first_difference(&mut at_primary, &mut at_replica);
+        let is_late = std::time::Instant::now() > end;
+        // Redis 7.0 and 7.2 write the scores of a digest differently.
+        if is_late || (tells_version(&mut at_primary) != tells_version(&mut at_replica) && is_quiet(&mut at_primary, &mut at_replica)) {
+            let Some(difference) = first_difference(&mut at_primary, &mut at_replica) else { return };
+            if !is_late {
+                continue;
+            }
             panic!("{ours} at the primary, {theirs} at the replica: {difference}\n{}", log_of(replica));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-fn first_difference(primary: &mut Client, replica: &mut Client) -> String {
+fn tells_version(client: &mut Client) -> String {
+    client.info("redis_version").unwrap_or_default()
+}
+
+/// Whether the replica has applied all there is.
+fn is_quiet(primary: &mut Client, replica: &mut Client) -> bool {
+    primary.info("master_repl_offset") == replica.info("slave_repl_offset")
+}
+
+/// What a key holds, in a form that both versions agree on.
+fn content(client: &mut Client, key: &[u8]) -> String {
+    let mut ask = |words: &[&str]| {
+        let words: Vec<&[u8]> =
+            words.iter().map(|word| if *word == "KEY" { key } else { word.as_bytes() }).collect();
+        client.call(&words).unwrap()
+    };
+    let kind = ask(&["TYPE", "KEY"]).text();
+    let ends = ask(&["PEXPIRETIME", "KEY"]);
+    let sorted = |reply: Reply, by: usize| {
+        let Reply::Array(all) = reply else { return reply.to_string() };
+        let words: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let mut groups: Vec<String> = words.chunks(by).map(|group| group.join("=")).collect();
+        groups.sort();
+        groups.join(" ")
+    };
+    let held = match kind.as_str() {
+        "string" => ask(&["GET", "KEY"]).to_string(),
+        "list" => ask(&["LRANGE", "KEY", "0", "-1"]).to_string(),
+        "set" => sorted(ask(&["SMEMBERS", "KEY"]), 1),
+        "hash" => sorted(ask(&["HGETALL", "KEY"]), 2),
+        "zset" => match ask(&["ZRANGE", "KEY", "0", "-1", "WITHSCORES"]) {
+            Reply::Array(all) => {
+                let pairs = all.chunks(2).map(|pair| {
+                    let score: f64 = pair[1].text().parse().unwrap();
+                    format!("{}={score:?}", pair[0])
+                });
+                pairs.collect::<Vec<_>>().join(" ")
+            }
+            other => other.to_string(),
+        },
+        _ => {
+            let entries = ask(&["XRANGE", "KEY", "-", "+"]).to_string();
+            let info = ask(&["XINFO", "STREAM", "KEY"]).to_string();
+            let last = info.split("last-generated-id, ").nth(1).and_then(|rest| rest.split(',').next()).map(str::to_owned);
+            format!("{entries} last {last:?}")
+        }
+    };
+    format!("{kind} until {ends}: {held}")
+}
+
+fn first_difference(primary: &mut Client, replica: &mut Client) -> Option<String> {
     for db in 0..16 {
         let select = format!("SELECT {db}");
         primary.run(&select);
         replica.run(&select);
         let keys = |client: &mut Client| {
             let mut keys: Vec<Vec<u8>> = match client.run("KEYS *") {
-                testkit::Reply::Array(keys) => keys.into_iter().map(|key| key.text().into_bytes()).collect(),
+                Reply::Array(keys) => keys.into_iter().filter_map(|key| if let Reply::Bulk(key) = key { Some(key) } else { None }).collect(),
                 other => panic!("{other}"),
             };
             keys.sort();
@@ -90,17 +145,13 @@ fn first_difference(primary: &mut Client, replica: &mut Client) -> String {
         };
         let (here, there) = (keys(primary), keys(replica));
         for key in here.iter().chain(&there) {
-            for command in ["PEXPIRETIME", "OBJECT ENCODING", "DUMP"] {
-                let mut words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-                words.push(key);
-                let (one, other) = (primary.call(&words).unwrap(), replica.call(&words).unwrap());
-                if one.to_string() != other.to_string() && command != "OBJECT ENCODING" {
-                    return format!("db {db}: {command} {}: {one} and {other}", key.escape_ascii());
-                }
+            let (one, other) = (content(primary, key), content(replica, key));
+            if one != other {
+                return Some(format!("db {db}: {}: {one}\nand {other}", key.escape_ascii()));
             }
         }
     }
-    "no difference is seen by DUMP".to_owned()
+    None
 }
 
 /// The end of a server's log.

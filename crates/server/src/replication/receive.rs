@@ -250,21 +250,21 @@ fn load(
     let is_loaded = AtomicBool::new(false);
     let claim = &mut site.claim;
     let loaded = std::thread::scope(|scope| {
-        if let Some(stream) = stream {
-            let is_loaded = &is_loaded;
+        let is_loaded = &is_loaded;
+        let alive = stream.map(|mut stream| {
             scope.spawn(move || {
-                let mut stream = stream;
                 while !is_loaded.load(Ordering::SeqCst) {
                     // The link's own reading finds out if the primary is gone.
                     let _ = stream.write_all(b"\n");
                     std::thread::park_timeout(ALIVE_EVERY);
                 }
             })
-            .thread()
-            .unpark();
-        }
+        });
         let loaded = load_stream(shared, claim, config, source, rules);
         is_loaded.store(true, Ordering::SeqCst);
+        if let Some(alive) = &alive {
+            alive.thread().unpark();
+        }
         loaded
     });
     match loaded {
