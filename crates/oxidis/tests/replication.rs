@@ -17,8 +17,8 @@ fn a_replica_of_ours_has_what_its_primary_has() {
     at_primary.check("SET before 1; SELECT 3; LPUSH l a b; SELECT 0", "+OK; +OK; :2; +OK");
     at_replica.check("SET old 1", "+OK");
     follow(&replica, primary.port());
-    at_replica.check("GET before; GET old; SELECT 3; LRANGE l 0 -1", "1; nil; +OK; [b, a]");
-    at_primary.check("MULTI; SET a 1; INCR a; EXEC", "+OK; +QUEUED; +QUEUED; [+OK, :2]");
+    at_replica.check("GET before; GET old; SELECT 3; LRANGE l 0 -1", "1; nil; +OK; [b a]");
+    at_primary.check("MULTI; SET a 1; INCR a; EXEC", "+OK; +QUEUED; +QUEUED; [+OK :2]");
     at_primary.check("SELECT 5; SET five 5 EX 100; SELECT 0; FLUSHDB; SET after 1; WAIT 1 5000", "+OK; +OK; +OK; +OK; +OK; :1");
     at_replica.check("SELECT 0; GET a; GET after; SELECT 5; GET five", "+OK; nil; 1; +OK; 5");
     at_replica.check("SET x 1", "-READONLY You can't write against a read only replica.");
@@ -28,8 +28,8 @@ fn a_replica_of_ours_has_what_its_primary_has() {
     assert!(line.starts_with(&format!("ip=127.0.0.1,port={},state=online,offset=", replica.port())), "{line}");
     assert!(at_primary.run("CLIENT LIST TYPE replica").text().contains(" flags=S "));
     let role = at_replica.run("ROLE").to_string();
-    assert!(role.starts_with(&format!("[slave, 127.0.0.1, :{}, connected, :", primary.port())), "{role}");
-    assert!(at_primary.run("ROLE").to_string().starts_with("[master, :"));
+    assert!(role.starts_with(&format!("[slave 127.0.0.1 :{} connected :", primary.port())), "{role}");
+    assert!(at_primary.run("ROLE").to_string().starts_with("[master :"));
     at_replica.check("WAIT 0 0", "-ERR WAIT cannot be used with replica instances...");
     equal(&primary, &replica);
     at_replica.check("REPLICAOF NO ONE; SELECT 0; SET x 1", "+OK; +OK; +OK");
@@ -193,7 +193,7 @@ fn keys_end_on_a_replica_when_the_primary_says_so() {
     let (mut at_primary, mut at_replica) = (primary.client(), replica.client());
     at_primary.check("DEBUG SET-ACTIVE-EXPIRE 0; SET k v PX 20; SET stays v; WAIT 1 5000", "+OK; +OK; +OK; :1");
     wait_until("the key is hidden", LIMIT, || match at_replica.run("GET k") {
-        Reply::Null => Ok(()),
+        Reply::NullBulk => Ok(()),
         other => Err(other),
     });
     at_replica.check("EXISTS k; TTL k; DBSIZE; KEYS *; TYPE k", ":0; :-2; :2; [stays]; +none");

@@ -59,7 +59,7 @@ impl Sentinel {
     /// A field of what it knows of the primary.
     fn field(&self, name: &str) -> String {
         let text = self.client().run("SENTINEL MASTER ours").to_string();
-        let mut words = text.trim_matches(['[', ']']).split(", ");
+        let mut words = text.trim_matches(['[', ']']).split(' ');
         words.find(|word| *word == name).map(|_| ()).map_or(String::new(), |()| words.next().unwrap_or("").to_owned())
     }
 
@@ -100,7 +100,7 @@ fn sentinels_fail_over_between_two_of_ours() {
     });
     eprintln!("first write after {:?}", killed.elapsed());
     client.check("GET a", "1");
-    let expected = format!("[127.0.0.1, {}]", replica.port());
+    let expected = format!("[127.0.0.1 {}]", replica.port());
     wait_until("the sentinels tell of it", Duration::from_secs(20), || {
         let told: Vec<String> = sentinels.iter().map(Sentinel::primary).collect();
         if told.iter().all(|one| *one == expected) { Ok(()) } else { Err(told) }

@@ -268,7 +268,7 @@ fn survey_slot(survey: &mut Survey, slot: &SlotData, now_ms: i64) {
             let ends =
                 db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
             for left in ends.filter_map(|at_ms| u64::try_from(at_ms - now_ms).ok()) {
-                of_db.ttl_ms += left;
+                of_db.ttl_ms = of_db.ttl_ms.saturating_add(left);
                 of_db.ttl_samples += 1;
             }
         }

@@ -123,7 +123,7 @@ fn content(client: &mut Client, key: &[u8]) -> String {
         _ => {
             let entries = ask(&["XRANGE", "KEY", "-", "+"]).to_string();
             let info = ask(&["XINFO", "STREAM", "KEY"]).to_string();
-            let last = info.split("last-generated-id, ").nth(1).and_then(|rest| rest.split(',').next()).map(str::to_owned);
+            let last = info.split("last-generated-id ").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned);
             format!("{entries} last {last:?}")
         }
     };

@@ -339,6 +339,7 @@ fn follow(wire: &mut Wire, applier: &mut Applier) -> Result<(), Ended> {
         if !wire.unused().is_empty() {
             let used = applier.apply(wire.unused())?;
             wire.consume(used);
+            shared.log_followed();
             link.read_offset.store(shared.keyspace.journal.end() + wire.unused().len() as u64, Ordering::Relaxed);
             if wire.unused().len() > shared.config.snapshot().client_query_buffer_limit {
                 return Err(Ended::Corrupt("The master's command is larger than 'client-query-buffer-limit'".to_owned()));
