@@ -1,6 +1,9 @@
-//! `--help`: by task, with examples. redis-benchmark's options first, then ours from their table.
+//! `--help`, manual page and completion: by task, with examples. redis-benchmark's options first, then ours from their
+//! table.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
+
+use ::options::{Look, Operands, Row, Rules, Section, Tool, Topic, Values, unlisted};
 
 use crate::extended::DEFINITIONS;
 
@@ -9,51 +12,63 @@ pub(crate) const REDIS_VERSION: &str = "7.2.5";
 
 /// The help text; `task` picks one section.
 pub(crate) fn text(program: &str, task: Option<&str>) -> String {
-    match task {
-        Some("tests") => return TESTS.to_owned(),
-        Some("examples") => return EXAMPLES.replace("PROGRAM", program),
-        Some(task) if DEFINITIONS.iter().any(|definition| definition.task == task) => {
-            return section(task);
-        }
-        _ => {}
+    if task == Some("mix") {
+        return MIX.to_owned();
     }
-    let mut out = format!(
-        "Usage: {program} [OPTIONS] [COMMAND ARGS...]\n\n\
-         Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.\n\n\
-         Options of redis-benchmark {REDIS_VERSION}:\n"
-    );
-    for (option, help) in COMPATIBLE {
-        let _ = writeln!(out, "  {option:<24} {help}");
-    }
-    let mut shown: Vec<&str> = Vec::new();
-    for definition in DEFINITIONS {
-        if !shown.contains(&definition.task) {
-            shown.push(definition.task);
-            out.push('\n');
-            out.push_str(&section(definition.task));
-        }
-    }
-    out.push('\n');
-    out.push_str(&EXAMPLES.replace("PROGRAM", program));
-    let _ = write!(out, "\nOne section only: --help load, keys, errors, reports, machine, tests or examples.\n");
-    out
+    let (tool, look) = (tool(), Look::of_stdout());
+    let part = task.and_then(|task| ::options::help(&tool, program, Some(task), look));
+    part.or_else(|| ::options::help(&tool, program, None, look)).unwrap_or_default()
 }
 
-fn section(task: &str) -> String {
-    let mut out = format!("{}:\n", heading(task));
-    for definition in DEFINITIONS.iter().filter(|definition| {
-        definition.task == task && definition.help != "Not supported." && definition.help != "The same."
-    }) {
-        let option = format!("{} {}", definition.name, definition.value);
-        let _ = writeln!(out, "  {:<24} {}", option.trim_end(), definition.help);
+/// The load generator as a tool.
+#[must_use]
+pub fn tool() -> Tool {
+    let rows = COMPATIBLE.iter().map(|(spec, help)| row(spec, help)).chain(TRANSPORT.iter().map(|spec| unlisted(spec)));
+    let mut sections =
+        vec![Section { name: "redis", title: "Options of redis-benchmark", rows: rows.collect(), is_long: false }];
+    for definition in DEFINITIONS {
+        if sections.iter().all(|section| section.name != definition.task) {
+            let task = DEFINITIONS.iter().filter(|other| other.task == definition.task);
+            let rows = task.map(|definition| row(definition.spec, definition.help)).collect();
+            let title = heading(definition.task);
+            sections.push(Section { name: definition.task, title, rows, is_long: false });
+        }
     }
-    out
+    Tool {
+        name: "benchmark",
+        links: &["redis-benchmark"],
+        summary: "load generator for servers that speak the Redis protocol",
+        usage: &["PROGRAM [OPTIONS] [COMMAND [ARGUMENT ...]]"],
+        about: ABOUT,
+        sections: Cow::Owned(sections),
+        operands: Operands::None,
+        rules: Rules::COMMAND,
+        topics: TOPICS,
+        examples: EXAMPLES,
+        exit_codes: EXIT_CODES,
+        ..Tool::EMPTY
+    }
+}
+
+/// A row; what is understood for old scripts only is not shown.
+fn row(spec: &'static str, help: &'static str) -> Row {
+    let is_listed = help != "Not supported." && help != "The same.";
+    let mut row = Row { spec, help: Cow::Borrowed(help), values: Values::Free, is_listed };
+    let words = row.placeholder();
+    if words.contains('|') {
+        row.values = Values::Words(words.split('|').collect());
+    } else if words == "FILE" || words == "PATH" {
+        row.values = Values::Files;
+    }
+    row
 }
 
 fn heading(task: &str) -> &'static str {
     match task {
         "load" => "How much load, and when",
         "keys" => "Keys and values",
+        "replay" => "Recorded traffic",
+        "agents" => "Several load machines",
         "errors" => "Errors",
         "reports" => "Reports and checks",
         _ => "Machines",
@@ -90,23 +105,107 @@ const COMPATIBLE: &[(&str, &str)] = &[
     ("-v, --version", "Version."),
 ];
 
+/// Understood, but of no use before there is TLS.
+const TRANSPORT: &[&str] = &[
+    "--tls",
+    "--insecure",
+    "--sni HOST",
+    "--cacert FILE",
+    "--cacertdir FOLDER",
+    "--cert FILE",
+    "--key FILE",
+    "--tls-ciphers LIST",
+    "--tls-ciphersuites LIST",
+    "-e",
+];
+
+const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.";
+
+const TOPICS: &[Topic] = &[Topic { name: "tests", title: "Tests for -t, in the order in which they run", text: TESTS }];
+
 const TESTS: &str = "\
-Tests for -t, in the order in which they run:
   ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop sadd hset spop
   zadd zpopmin lrange (lrange_100, lrange_300, lrange_500, lrange_600) mset xadd
-Only by name: mget
+Only by name: mget function_load fcall
 ";
 
-const EXAMPLES: &str = "\
-Examples:
-  PROGRAM -t set,get -n 1000000 -c 100 -P 16 -r 1000000 -q
-      Fast writes and reads of a million keys, two lines of output.
-  PROGRAM --duration 30s --warmup 5s --rate 20000 -t get -r 1000000
-      What users see at a steady 20,000 requests per second.
-  PROGRAM --find-max 'p99<2ms,err<0.1%' --mix set=1,get=9 -r 100000 --keys zipf:0.99
-      The highest rate at which 99% of the answers come within 2 ms.
-  PROGRAM --output json --output-file now.json --baseline before.json -t set
-      A report for machines; exit code 3 if it is worse than the last.
-  PROGRAM -r 100000 -n 100000 hset 'user:__rand_int__' name Ada
-      Any command of your own.
+const EXIT_CODES: &[(&str, &str)] = &[
+    ("0", "All is well."),
+    ("1", "A mistake in the options, no connection, or the first error reply."),
+    ("3", "An assertion or the baseline does not hold."),
+    ("4", "More errors than allowed."),
+    ("5", "An agent was lost; the report covers what is known."),
+    ("130", "Interrupted; the report covers what was done."),
+];
+
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "PROGRAM -t set,get -n 1000000 -c 100 -P 16 -r 1000000 -q",
+        "Fast writes and reads of a million keys, two lines of output.",
+    ),
+    (
+        "PROGRAM --duration 30s --warmup 5s --rate 20000 -t get -r 1000000",
+        "What users see at a steady 20,000 requests per second.",
+    ),
+    (
+        "PROGRAM --find-max 'p99<2ms,err<0.1%' --mix set=1,get=9 -r 100000",
+        "The highest rate at which 99% of the answers come within 2 ms.",
+    ),
+    (
+        "PROGRAM -t set --output json --output-file now.json --baseline old.json",
+        "A report for machines; exit code 3 if it is worse than the last.",
+    ),
+    (
+        "PROGRAM -t set,get -n 100000 -r 100000 -d 64 --verify --on-error count --cleanup",
+        "Are all values what was written? Deletes them afterwards.",
+    ),
+    (
+        "PROGRAM --agents a:7701,b:7701 --token-file F -h SERVER -c 80000 -t get --yes",
+        "Two load machines, each with --agent 0.0.0.0:7701 --token-file F, and one report.",
+    ),
+    ("PROGRAM --replay traffic.log --speed 2", "What --record or MONITOR have written, at twice the pace."),
+    ("PROGRAM -r 100000 -n 100000 hset 'user:__rand_int__' name Ada", "Any command of your own."),
+];
+
+const MIX: &str = "\
+A mix draws each request by weight. --mix names tests of the suite; --op adds operations with settings of their own:
+  --op 'NAME [weight=N] [keys=KIND] [key-min=N] [key-max=N] [size=BYTES] [ttl=TIME] [command=WORDS]'
+NAME is a test of the suite unless there is a command; what is not set is that of the whole run. The same as tables of a
+workload file (--script), below the phase they belong to:
+  [run]
+  duration = \"60s\"
+  keyspace = 1_000_000
+  [run.get]
+  weight = 9
+  keys = \"zipf:0.99\"
+  [run.write]
+  command = \"SET user:__rand_int__ __data__ EX __ttl__\"
+  size = \"100-1000\"
+  ttl = \"60s-120s\"
 ";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::options::{Parsed, parse};
+
+    /// Each row is read, and each name that code reads has a row.
+    #[test]
+    fn table_and_code_agree() {
+        let tool = tool();
+        for name in tool.rows().flat_map(Row::names) {
+            let row = tool.find(name).unwrap();
+            let words: Vec<_> = if row.needs_value() { vec![name, "1"] } else { vec![name] };
+            let words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
+            assert!(!matches!(parse(&words), Parsed::Invalid(_)), "{name} is in the table, but not read");
+        }
+        for code in [include_str!("options.rs"), include_str!("extended/apply.rs")] {
+            let arms = code.lines().filter(|line| line.contains("=>") || line.trim_start().starts_with("| \""));
+            let names = arms.flat_map(|line| line.split("=>").next().unwrap_or(line).split('"').skip(1).step_by(2));
+            for name in names.filter(|name| name.len() > 1 && name.starts_with('-') && *name != "--") {
+                assert!(tool.find(name).is_some(), "{name} is read, but not in the table");
+            }
+        }
+    }
+}

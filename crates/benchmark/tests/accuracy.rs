@@ -102,6 +102,18 @@ fn a_stall_follows_the_queue() {
 }
 
 #[test]
+fn a_long_freeze_is_seen_in_full() {
+    // redis-benchmark's histogram ends at 3 s; a freeze of 3.4 s must not look like one of 3.
+    let port = responder(|count| Duration::from_millis(if count == 30 { 3_400 } else { 0 }));
+    let test = figures(port, "-c 1 --rate 100 -n 450 ping");
+    let (response, service) = (&test["response"], &test["service"]);
+    let of = |summary: &Value, name: &str| summary[name].as_f64().unwrap();
+    assert!(of(service, "max") >= 3_400.0 && of(response, "max") >= 3_400.0, "{test:#}");
+    assert!(of(response, "p99") > 1_000.0, "{test:#}");
+    assert!(of(service, "p99") < 200.0, "{test:#}");
+}
+
+#[test]
 fn pipelined_replies_have_latencies_of_their_own() {
     // Replies come 5 ms apart, so the fourth of a batch takes 20 ms; a batch-wise figure would
     // give all four the latency of the first.

@@ -24,17 +24,17 @@ mod session;
 mod signals;
 mod terminal;
 mod uri;
-mod usage;
 
-use options::{Mode, Options, StdinArgument, unquote};
+pub use self::options::tool;
+use self::options::{Mode, Options, StdinArgument, unquote};
 use session::{Report, Session};
 
 /// Runs the client with the words behind its name; the exit code.
 ///
-/// Exit codes as redis-cli 7.2: 0, also when a reply is an error; 1 when there is no connection, or with `-e` for an
+/// `program` is the name it was called by. Exit codes as redis-cli 7.2: 0, also when a reply is an error; 1 when there is no connection, or with `-e` for an
 /// error reply.
-pub fn run(_program: &str, args: &[OsString]) -> i32 {
-    match Options::parse(args).and_then(start) {
+pub fn run(program: &str, args: &[OsString]) -> i32 {
+    match Options::parse(program, args).and_then(start) {
         Ok(()) => 0,
         Err(Exit(code)) => code,
     }

@@ -5,19 +5,25 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ::options::{Item, Look, Reader, suggestion};
+
 use crate::connection::Family;
 use crate::format::{Decoder, Format, Style};
-use crate::output::{Exit, Outcome, complain, fail, print, text};
-use crate::{uri, usage};
+use crate::output::{Exit, Outcome, complain, fail, os_text, print, text};
+use crate::uri;
 
 mod profile;
+mod table;
 #[cfg(test)]
 mod tests;
+
+pub use table::tool;
+pub(crate) use table::{CLIENT, VERSION};
 
 /// Where the server is and who asks.
 #[derive(Clone, Debug)]
@@ -60,6 +66,15 @@ pub(crate) enum Protocol {
 pub(crate) enum Mode {
     /// Runs the command, or asks for commands.
     Commands,
+    /// `--rdb` or `--functions-rdb`, and where to.
+    Snapshot {
+        /// The file; `-` is standard output.
+        path: PathBuf,
+        /// Functions without keys.
+        functions_only: bool,
+    },
+    /// `--replica`.
+    Replica,
     /// `--latency`.
     Latency,
     /// `--latency-history`.
@@ -76,8 +91,10 @@ pub(crate) enum Mode {
     Scan,
     /// `--bigkeys`.
     BigKeys,
-    /// `--memkeys`, `--memkeys-samples`: elements looked at per key, 0 for the server's choice.
-    MemoryKeys(u64),
+    /// `--memkeys`, `--memkeys-samples`: elements looked at per key, or the server's choice.
+    MemoryKeys(Option<u64>),
+    /// `--keystats`, `--keystats-samples`.
+    KeyStatistics(Option<u64>),
     /// `--hotkeys`.
     HotKeys,
     /// `--pipe`.
@@ -166,12 +183,31 @@ pub(crate) struct Options {
 
 impl Options {
     /// Reads the words behind the program's name.
-    pub(crate) fn parse(arguments: &[OsString]) -> Outcome<Options> {
-        let arguments = profile::expand(arguments)?;
-        let mut parser = Parser::new(&arguments);
-        while let Some(word) = parser.words.get(parser.position).cloned() {
-            if !parser.option(&word)? {
-                break;
+    pub(crate) fn parse(program: &str, arguments: &[OsString]) -> Outcome<Options> {
+        let mut reader = Reader::new(&CLIENT, arguments);
+        let mut parser = Parser::new(program);
+        while let Some(item) = reader.read() {
+            match item {
+                Item::Option { row, name, value: None } => parser.switch(row.key(), &name)?,
+                Item::Option { row, value: Some(value), .. } if row.key() == "--profile" => {
+                    reader.insert(profile::words(&value)?);
+                }
+                Item::Option { row, name, value: Some(value) } => parser.valued(row.key(), &name, value)?,
+                Item::NoValue(name) if name == "-h" => return parser.help(),
+                Item::NoValue(name) | Item::Unknown(name) | Item::NeedlessValue(name) => {
+                    complain(format_args!("Unrecognized option or bad number of args for: '{name}'"));
+                    if let Some(suggestion) = suggestion(&CLIENT, &name).filter(|_| CLIENT.find(&name).is_none()) {
+                        complain(format_args!("{suggestion}"));
+                    }
+                    return Err(Exit(1));
+                }
+                Item::Word(word) => match &mut parser.options.mode {
+                    Mode::Cluster(words) => words.push(word),
+                    _ => {
+                        parser.options.words = reader.from_last();
+                        break;
+                    }
+                },
             }
         }
         parser.finish()
@@ -184,23 +220,25 @@ pub(crate) fn stdout_is_terminal() -> bool {
 }
 
 struct Parser {
-    words: Vec<Vec<u8>>,
-    position: usize,
+    program: String,
     options: Options,
     ask_password: bool,
     warn: bool,
+    /// A password stands on the command line.
+    has_bare_password: bool,
     resp2: bool,
     /// A second mode was asked for.
     has_mode: bool,
     tls: bool,
+    /// Options of `--cluster` that act in subcommands which are not there.
+    idle: Vec<String>,
 }
 
 impl Parser {
-    fn new(arguments: &[OsString]) -> Self {
+    fn new(program: &str) -> Self {
         let terminal = stdout_is_terminal();
         Parser {
-            words: arguments.iter().map(|word| word.as_bytes().to_vec()).collect(),
-            position: 0,
+            program: program.to_string(),
             options: Options {
                 server: Server {
                     host: "127.0.0.1".to_string(),
@@ -247,51 +285,26 @@ impl Parser {
             },
             ask_password: false,
             warn: true,
+            has_bare_password: false,
             resp2: false,
             has_mode: false,
             tls: false,
+            idle: Vec::new(),
         }
     }
 
-    /// Takes one option and its value; `false` when the command starts here.
-    fn option(&mut self, word: &[u8]) -> Outcome<bool> {
-        let name = String::from_utf8_lossy(word).into_owned();
-        let last = self.position + 1 >= self.words.len();
-        self.position += 1;
-        if self.switch(&name)? {
-            return Ok(true);
-        }
-        if name == "-h" && last {
-            return self.help();
-        }
-        if !last && self.valued(&name)? {
-            return Ok(true);
-        }
-        if let Mode::Cluster(words) = &mut self.options.mode
-            && !word.starts_with(b"-")
-        {
-            words.push(word.to_vec());
-            return Ok(true);
-        }
-        if word.starts_with(b"-") {
-            return fail(format_args!("Unrecognized option or bad number of args for: '{name}'"));
-        }
-        self.position -= 1;
-        Ok(false)
-    }
-
-    fn help(&self) -> Outcome<bool> {
-        print(usage::HELP)?;
+    fn help<T>(&self) -> Outcome<T> {
+        print(::options::help(&CLIENT, &self.program, None, Look::of_stdout()).unwrap_or_default())?;
         Err(Exit(0))
     }
 
-    /// Options without a value.
-    fn switch(&mut self, name: &str) -> Outcome<bool> {
+    /// Options without a value. `key` is the first name of the row, `name` the one that was used.
+    fn switch(&mut self, key: &str, name: &str) -> Outcome<()> {
         let options = &mut self.options;
-        match name {
+        match key {
             "--help" => return self.help(),
-            "-v" | "--version" => {
-                print(format!("{}\n", usage::VERSION))?;
+            "-v" => {
+                print(format!("{VERSION}\n"))?;
                 return Err(Exit(0));
             }
             "-x" => self.stdin_argument(StdinArgument::Last)?,
@@ -314,10 +327,12 @@ impl Parser {
             "--stat" => self.mode(Mode::Stat),
             "--scan" => self.mode(Mode::Scan),
             "--bigkeys" => self.mode(Mode::BigKeys),
-            "--memkeys" => self.mode(Mode::MemoryKeys(0)),
+            "--memkeys" => self.mode(Mode::MemoryKeys(None)),
+            "--keystats" => self.mode(Mode::KeyStatistics(None)),
             "--hotkeys" => self.mode(Mode::HotKeys),
             "--pipe" => self.mode(Mode::Pipe),
-            "--slave" | "--replica" | "--ldb" | "--ldb-sync-mode" => self.missing(name),
+            "--slave" | "--replica" => self.mode(Mode::Replica),
+            "--ldb" | "--ldb-sync-mode" => self.missing(key),
             "-c" => options.follow_redirects = true,
             "-e" => options.error_code = true,
             "--verbose" => options.verbose = true,
@@ -339,19 +354,17 @@ impl Parser {
             | "--cluster-copy"
             | "--cluster-slave"
             | "--cluster-use-empty-masters"
-            | "--cluster-fix-with-unreachable-masters" => {}
-            _ => return Ok(false),
+            | "--cluster-fix-with-unreachable-masters" => self.idle.push(name.to_string()),
+            _ => return unread(key),
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Options with a value, which is there.
-    fn valued(&mut self, name: &str) -> Outcome<bool> {
-        let value = self.words.get(self.position).cloned().unwrap_or_default();
-        self.position += 1;
+    /// Options with a value.
+    fn valued(&mut self, key: &str, name: &str, value: Vec<u8>) -> Outcome<()> {
         let options = &mut self.options;
         let server = &mut options.server;
-        match name {
+        match key {
             "-h" => server.host = text(&value).into_owned(),
             "-p" => {
                 let Ok(port) = text(&value).parse() else {
@@ -360,11 +373,17 @@ impl Parser {
                 server.port = port;
             }
             "-s" => server.socket = Some(path(value)),
-            "-a" | "--pass" => server.password = Some(value),
+            "-a" => {
+                server.password = Some(value);
+                self.has_bare_password = true;
+            }
             "--pass-file" => server.password = Some(password_file(value)?),
             "--user" => server.user = Some(value),
             "--name" => server.name = Some(value),
-            "-u" => self.tls |= uri::apply(&text(&value), server)?,
+            "-u" => {
+                self.tls |= uri::apply(&text(&value), server)?;
+                self.has_bare_password = true;
+            }
             "-n" => server.database = number(name, &value)?,
             "-t" => server.connect_timeout = seconds(name, &value)?,
             "-r" => options.repeat = number(name, &value)?,
@@ -398,9 +417,11 @@ impl Parser {
             "--pipe-timeout" => options.pipe_timeout = number(name, &value)?,
             "--memkeys-samples" => {
                 let samples = number(name, &value)?;
-                options.mode = Mode::Commands;
-                self.has_mode = false;
-                self.mode(Mode::MemoryKeys(samples));
+                self.mode(Mode::MemoryKeys(Some(samples)));
+            }
+            "--keystats-samples" => {
+                let samples = number(name, &value)?;
+                self.mode(Mode::KeyStatistics(Some(samples)));
             }
             "--intrinsic-latency" => {
                 let seconds = number(name, &value)?;
@@ -411,7 +432,12 @@ impl Parser {
                 self.mode(Mode::LruTest(keys));
             }
             "--eval" => self.mode(Mode::Eval(path(value))),
-            "--rdb" | "--functions-rdb" => self.missing(name),
+            "--rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: false }),
+            "--functions-rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: true }),
+            "--vset-recall"
+            | "--vset-recall-count"
+            | "--vset-recall-ef"
+            | "--vset-recall-ele" => self.missing(key),
             "--cluster" => self.mode(Mode::Cluster(vec![value])),
             "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
                 self.tls = true;
@@ -426,13 +452,10 @@ impl Parser {
             | "--cluster-timeout"
             | "--cluster-pipeline"
             | "--cluster-threshold"
-            | "--cluster-weight" => {}
-            _ => {
-                self.position -= 1;
-                return Ok(false);
-            }
+            | "--cluster-weight" => self.idle.push(name.to_string()),
+            _ => return unread(key),
         }
-        Ok(true)
+        Ok(())
     }
 
     fn json(&mut self, format: Format) {
@@ -442,9 +465,14 @@ impl Parser {
         }
     }
 
-    /// The first mode counts; a history is a latency test already.
+    /// The first mode counts; some refine it.
     fn mode(&mut self, mode: Mode) {
-        let refines = mode == Mode::LatencyHistory && self.options.mode == Mode::Latency;
+        let refines = matches!(
+            (&self.options.mode, &mode),
+            (Mode::Latency, Mode::LatencyHistory)
+                | (Mode::MemoryKeys(_), Mode::MemoryKeys(Some(_)))
+                | (Mode::KeyStatistics(_), Mode::KeyStatistics(Some(_)))
+        );
         if refines || !self.has_mode {
             self.options.mode = mode;
         }
@@ -465,9 +493,8 @@ impl Parser {
         self.options.mode = Mode::Missing(name.to_string());
     }
 
-    fn finish(mut self) -> Outcome<Options> {
+    fn finish(self) -> Outcome<Options> {
         let mut options = self.options;
-        options.words = self.words.split_off(self.position.min(self.words.len()));
         if options.server.socket.is_some() && options.follow_redirects {
             return fail(format_args!("Options -c and -s are mutually exclusive."));
         }
@@ -477,8 +504,7 @@ impl Parser {
             }
             options.protocol = Protocol::Resp2;
         }
-        let from_command_line = self.words.iter().any(|word| matches!(word.as_slice(), b"-a" | b"--pass" | b"-u"));
-        if self.warn && from_command_line && options.server.password.is_some() {
+        if self.warn && self.has_bare_password && options.server.password.is_some() {
             complain(format_args!(
                 "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe."
             ));
@@ -489,16 +515,31 @@ impl Parser {
             ));
         }
         if options.server.password.is_none() {
-            options.server.password = std::env::var_os("REDISCLI_AUTH").map(OsString::into_vec);
+            options.server.password = variable("AUTH").map(OsString::into_vec);
         }
-        if std::env::var_os("REDISCLI_CLUSTER_YES").is_some_and(|value| value == "1") {
+        if variable("CLUSTER_YES").is_some_and(|value| value == "1") {
             options.yes = true;
+        }
+        for option in self.idle {
+            complain(format_args!(
+                "{option} changes nothing: it belongs to a subcommand of --cluster that this version does not have yet."
+            ));
         }
         if self.ask_password {
             options.server.password = Some(crate::terminal::ask_password("Please input password: ")?);
         }
         Ok(options)
     }
+}
+
+/// A variable of the environment, `REDISCLI_…` or else `VALKEYCLI_…`.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(format!("REDISCLI_{name}")).or_else(|| std::env::var_os(format!("VALKEYCLI_{name}")))
+}
+
+/// A row of the table that nothing reads: a mistake of ours, which a test finds.
+fn unread(key: &str) -> Outcome<()> {
+    fail(format_args!("{key} is not read"))
 }
 
 /// A word in the quoting rules of the prompt, if it is exactly one.
@@ -534,8 +575,6 @@ fn password_file(value: Vec<u8>) -> Outcome<Vec<u8>> {
     let path = path(value);
     match std::fs::read(&path) {
         Ok(bytes) => Ok(bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default().to_vec()),
-        Err(error) => {
-            fail(format_args!("Can't read password file '{}': {}", path.display(), crate::output::os_text(&error)))
-        }
+        Err(error) => fail(format_args!("Can't read password file '{}': {}", path.display(), os_text(&error))),
     }
 }

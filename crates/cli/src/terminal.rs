@@ -3,9 +3,14 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
 use crate::output::{Outcome, fail};
+
+/// POSIX: a key that a terminal does not have.
+const DISABLED: u8 = 0;
+/// Ctrl-D.
+const END_KEY: u8 = 4;
 
 /// Changes to the modes of standard input, taken back when this is dropped.
 pub(crate) struct Mode {
@@ -18,6 +23,17 @@ impl Mode {
         Self::change(|modes| {
             modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
         })
+    }
+
+    /// Ctrl-D has no meaning to the terminal: pressed while a command runs, it stays in the queue for the prompt, where
+    /// the terminal would turn it into a NUL.
+    pub(crate) fn end_key_is_kept() -> Option<Mode> {
+        Self::change(|modes| modes.special_codes[SpecialCodeIndex::VEOF] = DISABLED)
+    }
+
+    /// Ctrl-D ends input.
+    fn end_key_ends() -> Option<Mode> {
+        Self::change(|modes| modes.special_codes[SpecialCodeIndex::VEOF] = END_KEY)
     }
 
     /// Lines are not shown while they are typed.
@@ -68,6 +84,9 @@ pub(crate) fn confirm(question: &str) -> bool {
     let mut screen = io::stdout();
     let _ = write!(screen, "{question} (type 'yes' to accept): ");
     let _ = screen.flush();
+    let mode = Mode::end_key_ends();
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "yes" | "y")
+    let read = io::stdin().lock().read_line(&mut line).is_ok();
+    drop(mode);
+    read && matches!(line.trim(), "yes" | "y")
 }

@@ -85,7 +85,7 @@ mod tests {
     use crate::options::Options;
 
     fn parse(uri: &str) -> String {
-        match Options::parse(&["--no-auth-warning".into(), "-u".into(), uri.into(), "ping".into()]) {
+        match Options::parse("cli", &["--no-auth-warning".into(), "-u".into(), uri.into(), "ping".into()]) {
             Ok(options) => {
                 let server = options.server;
                 let show =

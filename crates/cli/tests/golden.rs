@@ -195,7 +195,7 @@ fn walks_through_the_key_space() {
     same(&server, &["--hotkeys"], "", &[]);
     let top = run(our_cli(), &server.socket(), &["--bigkeys", "--top", "2"], "", &[]);
     let top = String::from_utf8_lossy(&top.stdout).into_owned();
-    assert!(top.contains("\nBiggest hashs:\n           3 fields \"hash\"\n"), "{top}");
+    assert!(top.contains("\nBiggest hashes:\n           3 fields \"hash\"\n"), "{top}");
 }
 
 #[test]
@@ -241,6 +241,95 @@ fn types_that_redis_cli_does_not_know() {
         show(&["--json-strict", "lpush", "string", "x"]),
         "{\"error\":\"WRONGTYPE Operation against a key holding the wrong kind of value\"}\n"
     );
-    assert_eq!(show(&["--readonly", "set", "a", "b"]), "");
-    assert_eq!(show(&["--rdb", "file"]), "");
+    for command in [&["set", "a", "b"][..], &["eval", "return 1", "0"], &["json.set", "a", ".", "1"]] {
+        assert_eq!(show(&[&["--readonly"], command].concat()), "", "{command:?}");
+    }
+    assert_eq!(show(&["--readonly", "llen", "list"]), "12\n");
+}
+
+/// Walks as one JSON document, and of all primaries of a cluster.
+#[test]
+fn walks_as_documents() {
+    let server = filled();
+    server.redis(&["config", "set", "maxmemory-policy", "allkeys-lfu"]);
+    let show = |arguments: &[&str]| {
+        let ran = run(our_cli(), &server.socket(), arguments, "", &[]);
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let big = show(&["--bigkeys", "--json-strict", "--top", "1"]);
+    assert_eq!(big.lines().count(), 1, "one document and nothing else: {big}");
+    assert!(big.starts_with("{\"sampled\":6,\"complete\":true,\"key_name_bytes\":"), "{big}");
+    let list = "{\"type\":\"list\",\"keys\":1,\"unit\":\"items\",\"total\":12,\"average\":12.00,\
+                \"biggest\":{\"key\":\"list\",\"size\":12},\"top\":[{\"key\":\"list\",\"size\":12}]}";
+    assert!(big.contains(list), "{big}");
+    assert!(show(&["--memkeys", "--json"]).contains("\"unit\":\"bytes\""));
+    let hot = show(&["--hotkeys", "--json"]);
+    assert!(hot.starts_with("{\"sampled\":6,\"complete\":true,\"hottest\":[{\"key\":"), "{hot}");
+    let statistics = show(&["--keystats", "--json-strict"]);
+    assert!(statistics.contains("\"longest\":{\"key\":\"list\",\"size\":12}"), "{statistics}");
+    assert!(statistics.contains("\"sizes\":{\"min\":") && statistics.contains("\"key_name_lengths\":"), "{statistics}");
+    let text = show(&["--keystats", "--top", "2"]);
+    for part in [
+        "Keys sampled: 6\n",
+        "--- Top 2 key sizes ---\n",
+        "list       \"list\" has 12 items\n",
+        "Type       Total keys",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// Options of redis-cli that are still to come say so; nothing is ignored.
+#[test]
+fn what_is_not_there_yet_says_so() {
+    let server = filled();
+    let socket = server.socket();
+    for (arguments, sentence) in [
+        (
+            &["--ldb", "--eval", "file"][..],
+            "--ldb is not available in this version yet: it follows with the script debugger.",
+        ),
+        (&["--tls", "ping"], "TLS is not available in this version yet"),
+        (&["--cluster", "create", "a:1"], "--cluster create is not available in this version yet"),
+        (&["--vset-recall", "k"], "it follows with vector sets"),
+    ] {
+        let ran = run(our_cli(), &socket, arguments, "", &[]);
+        let message = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(1), &b""[..]), "{arguments:?}");
+        assert!(message.contains(sentence), "{arguments:?}: {message}");
+    }
+    let idle = run(our_cli(), &socket, &["--cluster-replicas", "1", "ping"], "", &[]);
+    assert_eq!(String::from_utf8_lossy(&idle.stdout), "PONG\n");
+    assert!(String::from_utf8_lossy(&idle.stderr).contains("--cluster-replicas changes nothing"), "{idle:?}");
+    let near = run(our_cli(), &socket, &["--latancy"], "", &[]);
+    assert!(String::from_utf8_lossy(&near.stderr).ends_with("Did you mean '--latency'?\n"), "{near:?}");
+}
+
+/// A password of Valkey's variable, which the one of Redis precedes.
+#[test]
+fn variables_of_valkey() {
+    let server = Server::start(&["--requirepass", "secret"]);
+    let ask = |environment: &[(&str, &str)]| {
+        String::from_utf8(run(our_cli(), &server.socket(), &["ping"], "", environment).stdout).unwrap()
+    };
+    assert_eq!(ask(&[("VALKEYCLI_AUTH", "secret")]), "PONG\n");
+    assert_eq!(ask(&[("VALKEYCLI_AUTH", "wrong"), ("REDISCLI_AUTH", "secret")]), "PONG\n");
+}
+
+/// Help on commands, without colours in a pipe.
+#[test]
+fn help_on_commands() {
+    let ask = |words: &[&str]| {
+        let ran = run(our_cli(), "/nothing", &[&["help"], words].concat(), "", &[]);
+        assert_eq!(ran.status.code(), Some(0));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let get = ask(&["get"]);
+    assert!(get.starts_with("\n  GET key\n  summary: ") && get.contains("\n  group: string\n"), "{get:?}");
+    assert!(ask(&["config", "set"]).contains("CONFIG SET parameter value [parameter value ...]\n"));
+    assert!(ask(&["@list"]).contains("\n  BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout\n"));
+    assert_eq!(ask(&["gett"]), "There is no help on 'gett'. Did you mean 'GET'?\n\n");
+    assert_eq!(ask(&["@lists"]), "There is no help on '@lists'. Did you mean '@list'?\n\n");
 }

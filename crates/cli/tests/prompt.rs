@@ -36,7 +36,7 @@ fn prompt_tells_database_and_transaction() {
     terminal.press("2 incr a\r");
     terminal.expect("(integer) 2");
     terminal.expect("(integer) 3");
-    terminal.press("get \"a\r");
+    terminal.press("get \"a\"b\r");
     terminal.expect("Invalid argument(s)");
     terminal.press("quit\r");
     assert_eq!(terminal.end(), Some(0));
@@ -84,6 +84,8 @@ fn history_keeps_commands_but_no_secrets() {
     terminal.expect("(error)");
     terminal.press("acl setuser u >secret\r");
     terminal.expect("OK");
+    terminal.press("auth \"secret\"secret\r");
+    terminal.expect("Invalid argument(s)");
     terminal.press("get a\r");
     terminal.expect("\"1\"");
     // Up twice, past the command before.
@@ -257,4 +259,132 @@ fn profiles_bring_their_options() {
     terminal.expect("Not sent");
     terminal.press("get a\r");
     terminal.expect("(nil)");
+}
+
+#[test]
+fn an_open_quote_goes_on_in_the_next_line() {
+    let server = Server::start(&[]);
+    let path = server.folder.path().join("history");
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("set poem \"one\r");
+    terminal.press("two\" ex 100\r");
+    terminal.expect("OK");
+    assert_eq!(server.redis(&["get", "poem"]), "one\ntwo");
+    terminal.expect("> ");
+    // Ctrl-C gives it up.
+    terminal.press("get 'never\r");
+    terminal.expect("never");
+    terminal.press("ending\x03");
+    terminal.expect_prompt();
+    terminal.press("strlen poem\r");
+    terminal.expect("(integer) 7");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "set poem \"one\\ntwo\" ex 100\nstrlen poem\n");
+}
+
+#[test]
+fn pasted_lines_run_one_by_one() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("\x1b[200~set a 1\nincr a\nget a\x1b[201~\r");
+    terminal.expect("OK");
+    terminal.expect("(integer) 2");
+    terminal.expect("\"2\"");
+}
+
+#[test]
+fn mistakes_are_shown_while_they_are_typed() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    for (line, problem) in [
+        ("gett k ", "<- no command of Redis 7.2; GET?"),
+        ("get k x ", "<- too many arguments"),
+        ("expire k soon ", "<- 'soon' does not fit: sec"),
+        ("2 set k v FX ", "<- 'FX' does not fit: "),
+        ("get \"k\"x", "<- a space must follow the closing quote"),
+    ] {
+        terminal.press(line);
+        terminal.expect(problem);
+        terminal.press("\x03");
+        terminal.expect_prompt();
+    }
+    terminal.shown.clear();
+    // Nothing is blamed on a line that is right so far.
+    terminal.press("set k v EX 5 ");
+    terminal.expect("[NX|XX]");
+    assert!(!terminal.shown.contains("<-"), "{:?}", terminal.shown);
+}
+
+#[test]
+fn completion_of_arguments_and_own_words() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    for (line, completed) in [
+        ("expire k 5 N\t", "NX"),
+        ("zadd z INC\t", "INCR"),
+        (":se\t", ":set"),
+        (":set nop\t", "nopager"),
+        (":decode msg\t", "msgpack"),
+        ("3 HGETA\t", "HGETALL"),
+        ("help @pubs\t", "@pubsub"),
+    ] {
+        terminal.press(line);
+        terminal.expect(completed);
+        terminal.press("\x03");
+        terminal.expect_prompt();
+    }
+    terminal.press("select 7\r");
+    terminal.expect("[7]> ");
+    terminal.press("select 0\r");
+    terminal.expect("OK");
+    terminal.expect("> ");
+    terminal.press("select 7\t\r");
+    terminal.expect("[7]> ");
+}
+
+/// Between two prompts the terminal is not the editor's; the key must wait for it.
+#[test]
+fn control_d_ahead_of_the_prompt_is_kept() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("blpop list 0.5\r");
+    let blocked = || server.redis(&["info", "clients"]).contains("blocked_clients:1");
+    while !blocked() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    terminal.press("\x04");
+    terminal.expect("(nil)");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn history_is_searched() {
+    let server = Server::start(&[]);
+    let path = server.folder.path().join("history");
+    std::fs::write(&path, "set needle 1\nget other\n").unwrap();
+    let mut terminal = prompt(&server, &[]);
+    terminal.press("\x12need");
+    terminal.expect("need': ");
+    terminal.expect("needle 1");
+    terminal.press("\r");
+    terminal.expect("OK");
+    assert_eq!(server.redis(&["get", "needle"]), "1");
+    // A line of the history is offered behind the cursor and taken with the right arrow.
+    terminal.expect("> ");
+    terminal.press("ge");
+    terminal.expect("t other");
+    terminal.press("\x1b[C\r");
+    terminal.expect("(nil)");
+}
+
+#[test]
+fn nothing_but_replies_goes_to_a_file() {
+    let server = Server::start(&[]);
+    let path = server.folder.path().join("out");
+    let socket = server.socket();
+    let environment = [("REDISCLI_HISTFILE", "/dev/null"), ("REDISCLI_RCFILE", "/dev/null")];
+    let file = std::fs::File::create(&path).unwrap();
+    let mut terminal = Terminal::start_with(&["-s", &socket], &environment, Some(file));
+    terminal.press("set a 1\rget a\rflushall\rquit\r");
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "OK\n1\nOK\n");
 }

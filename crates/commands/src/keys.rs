@@ -36,7 +36,7 @@ pub(crate) fn handler(id: CommandId) -> Option<Handler> {
         CommandId::ObjectRefcount => object::refcount,
         CommandId::Rename => |ctx, args| rename(ctx, args, false),
         CommandId::Renamenx => |ctx, args| rename(ctx, args, true),
-        CommandId::Restore => dump::restore,
+        CommandId::Restore | CommandId::RestoreAsking => dump::restore,
         CommandId::Touch => touch,
         CommandId::Type => type_of,
         _ => return None,
@@ -48,7 +48,9 @@ pub(crate) fn cost(id: CommandId) -> Option<Cost> {
     Some(match id {
         CommandId::Copy => |ctx, args| dump::copied_elements(ctx, args.at(1)),
         CommandId::Dump => |ctx, args| dump::copied_elements(ctx, args.at(1)),
-        CommandId::Restore => |_, args| args.get(3).map_or(0, <[u8]>::len) / dump::BYTES_PER_ELEMENT,
+        CommandId::Restore | CommandId::RestoreAsking => {
+            |_, args| args.get(3).map_or(0, <[u8]>::len) / dump::BYTES_PER_ELEMENT
+        }
         _ => return None,
     })
 }

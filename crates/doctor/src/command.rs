@@ -1,31 +1,57 @@
 //! The command line of `oxidis doctor`.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use lexopt::prelude::*;
+use options::{Item, Look, Operands, Reader, Row, Rules, Section, Tool, help, row, section, suggestion};
 
 use crate::checks::examine;
 use crate::machine::Machine;
 use crate::{server, show};
 
-const USAGE: &str = "\
-Looks whether this machine can hold so many clients, and says what to change.
+/// The doctor as a tool.
+#[must_use]
+pub fn tool() -> Tool {
+    Tool {
+        name: "doctor",
+        links: &[],
+        summary: "looks whether this machine can hold so many clients",
+        usage: &["PROGRAM [--clients N] [--server ADDRESS] [--json]"],
+        about: "Looks whether this machine can hold so many clients, and says what to change.\n\nEach setting is shown \
+                with its value and what it should be; what is not so, with what it would break, the command that sets \
+                it now and the file that keeps it. In a pipe: one line per setting, fields separated by tabs.",
+        sections: Cow::Borrowed(SECTIONS),
+        operands: Operands::None,
+        rules: Rules::FREE,
+        topics: &[],
+        examples: &[
+            ("PROGRAM --clients 120000", "Before a big test."),
+            ("PROGRAM --clients 120000 --server 10.0.0.1:6379", "Also asks the server for its limits."),
+            ("PROGRAM --json | jq '.findings[]'", "For programs."),
+        ],
+        environment: &[
+            ("REDISCLI_AUTH", "Password for --server, if its address has none."),
+            ("NO_COLOR", "No colours on a terminal."),
+        ],
+        files: &[],
+        exit_codes: &[
+            ("0", "So many clients can be held."),
+            ("1", "Something would stop them."),
+            ("2", "A mistake in the command line."),
+        ],
+    }
+}
 
-Usage: PROGRAM [--clients N] [--server ADDRESS] [--json]
+const SECTIONS: &[Section] = &[section("options", "Options", OPTIONS)];
 
-  --clients N        how many clients (default 10000)
-  --server ADDRESS   also ask this server: host:port or redis://[user:password@]host:port
-                     (the password may also be in REDISCLI_AUTH)
-  --json             one JSON document
-  --help             this text
-
-Each setting is shown with its value and what it should be; what is not so, with what it would break, the command that
-sets it now and the file that keeps it. In a pipe: one line per setting, fields separated by tabs.
-
-Exit code 0: N clients can be held; 1: something would stop them; 2: a mistake in the command line.
-";
+const OPTIONS: &[Row] = &[
+    row("-c, --clients <n>", "How many clients (10000)."),
+    row("--server <address>", "Also ask this server: host:port or redis://[user:password@]host:port"),
+    row("--json", "One JSON document."),
+    row("-h, --help", "This help."),
+];
 
 struct Options {
     clients: u64,
@@ -38,7 +64,7 @@ pub fn run(program: &str, arguments: &[OsString]) -> i32 {
     let options = match parse(arguments) {
         Ok(Some(options)) => options,
         Ok(None) => {
-            print(&USAGE.replace("PROGRAM", program));
+            print(&help(&tool(), program, None, Look::of_stdout()).unwrap_or_default());
             return 0;
         }
         Err(error) => {
@@ -68,16 +94,30 @@ pub fn run(program: &str, arguments: &[OsString]) -> i32 {
     i32::from(show::stops(&findings) > 0)
 }
 
-fn parse(arguments: &[OsString]) -> Result<Option<Options>, lexopt::Error> {
+fn parse(arguments: &[OsString]) -> Result<Option<Options>, String> {
     let mut options = Options { clients: 10_000, server: None, is_json: false };
-    let mut parser = lexopt::Parser::from_args(arguments);
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("clients") | Short('c') => options.clients = parser.value()?.parse()?,
-            Long("server") => options.server = Some(parser.value()?.string()?),
-            Long("json") => options.is_json = true,
-            Long("help") | Short('h') => return Ok(None),
-            other => return Err(other.unexpected()),
+    let tool = tool();
+    let mut reader = Reader::new(&tool, arguments);
+    while let Some(item) = reader.read() {
+        let (row, value) = match item {
+            Item::Option { row, value, .. } => (row, String::from_utf8_lossy(&value.unwrap_or_default()).into_owned()),
+            Item::Unknown(name) => {
+                let meant = suggestion(&tool, &name).map(|meant| format!(". {meant}")).unwrap_or_default();
+                return Err(format!("unknown option '{name}'{meant}"));
+            }
+            Item::NoValue(name) => return Err(format!("{name} needs a value")),
+            Item::NeedlessValue(name) => return Err(format!("{name} takes no value")),
+            Item::Word(word) => return Err(format!("unexpected '{}'", String::from_utf8_lossy(&word))),
+        };
+        match row.key() {
+            "-c" => {
+                let wrong = |_| format!("'{value}' is no number of clients");
+                options.clients = value.parse().map_err(wrong)?;
+            }
+            "--server" => options.server = Some(value),
+            "--json" => options.is_json = true,
+            "-h" => return Ok(None),
+            key => return Err(format!("{key} is not read")),
         }
     }
     Ok(Some(options))
@@ -101,5 +141,17 @@ mod tests {
         assert!(parse(&["--help"].map(OsString::from)).unwrap().is_none());
         assert!(parse(&["--clients", "x"].map(OsString::from)).is_err());
         assert!(parse(&["y"].map(OsString::from)).is_err());
+        assert_eq!(parse(&["--clients=7"].map(OsString::from)).unwrap().unwrap().clients, 7);
+        let error = parse(&["--client".into()]).err().unwrap();
+        assert_eq!(error, "unknown option '--client'. Did you mean '--clients'?");
+    }
+
+    #[test]
+    fn every_row_is_read() {
+        for row in tool().rows() {
+            let words = [row.key(), "1"].map(OsString::from);
+            let words = if row.needs_value() { &words[..] } else { &words[..1] };
+            assert!(parse(words).is_ok(), "{}", row.key());
+        }
     }
 }

@@ -18,7 +18,7 @@ mod server;
 mod show;
 
 pub use checks::{Finding, Verdict, examine};
-pub use command::run;
+pub use command::{run, tool};
 pub use machine::Machine;
 
 use std::path::Path;

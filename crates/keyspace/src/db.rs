@@ -225,7 +225,7 @@ impl<'a> DbView<'a> {
             self.discard(entry);
             self.events.expired += 1;
             self.gone(key, Deletion::Expired);
-            self.signal(key);
+            self.signal_by_server(key);
             self.events.notify(NotifyClass::EXPIRED, "expired", self.db, key);
         }
     }
@@ -741,13 +741,29 @@ impl<'a> DbView<'a> {
         self.events.notify(class, event, self.db, key);
     }
 
-    /// Marks the key's watchers.
+    /// Marks the key's watchers, and notes who has to forget its value.
     #[inline]
     pub fn signal(&mut self, key: &[u8]) {
+        self.signal_change(key, true);
+    }
+
+    /// As [`DbView::signal`] where no command asked for the change: the key's time was over, or memory was needed.
+    pub(crate) fn signal_by_server(&mut self, key: &[u8]) {
+        self.signal_change(key, false);
+    }
+
+    #[inline]
+    fn signal_change(&mut self, key: &[u8], by_command: bool) {
         let (slot, _) = self.locate(key);
         let db = self.db;
         if let Some(extras) = &mut self.locks.slot_mut(slot).extras {
             extras.touch(db, key);
+            if extras.is_tracking() {
+                self.invalidate(slot, key);
+            }
+        }
+        if self.locks.keyspace().tracking.broadcasts() {
+            self.note_change(key, by_command);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a command leaves behind for the executor: notifications, ready keys, counts.
 
 use crate::slot::DbIndex;
+use crate::tracking::{Invalidation, KeyChange};
 
 /// Class of a keyspace notification; the bits of `notify-keyspace-events`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,6 +51,12 @@ pub struct Events {
     pub notifications: Vec<Notification>,
     /// Keys that appeared while somebody waits for them.
     pub ready: Vec<(DbIndex, Vec<u8>)>,
+    /// Changed keys that clients remember, in order.
+    pub invalidations: Vec<Invalidation>,
+    /// All keys are gone, so clients are to forget all they remember.
+    pub flushed: bool,
+    /// All changed keys, while somebody wants to know of all.
+    pub changes: Vec<KeyChange>,
     /// Keys changed by the running command (`dirty` in Redis).
     pub dirty: u64,
     /// Look-ups by readers that found the key, in total.
@@ -71,9 +78,15 @@ impl Events {
         }
     }
 
+    /// Whether clients are to be told of changed keys.
+    #[inline]
+    pub fn has_invalidations(&self) -> bool {
+        !self.invalidations.is_empty() || !self.changes.is_empty() || self.flushed
+    }
+
     /// Whether the executor has something to do after the command.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.notifications.is_empty() || !self.ready.is_empty()
+        !self.notifications.is_empty() || !self.ready.is_empty() || self.has_invalidations()
     }
 }

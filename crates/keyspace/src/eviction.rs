@@ -175,7 +175,7 @@ impl DbView<'_> {
         if gone {
             self.events.evicted += 1;
             self.gone(key, crate::journal::Deletion::Evicted);
-            self.signal(key);
+            self.signal_by_server(key);
             let db = self.index();
             self.events.notify(NotifyClass::EVICTED, "evicted", db, key);
         }

@@ -6,6 +6,7 @@ use crate::lock::Parking;
 use crate::reclaim::Reclaimer;
 use crate::slot::{DbIndex, Slot, SlotCell, SlotSpace};
 use crate::snapshot::Snapshots;
+use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct Keyspace {
     pub snapshots: Snapshots,
     space: SlotSpace,
     databases: u32,
+    /// What clients remember of keys.
+    pub tracking: TrackingCounts,
     /// See [`Gate`].
     pub gate: Gate,
     /// What changed, for those who read it: AOF, replicas.
@@ -74,6 +77,7 @@ impl Keyspace {
             snapshots: Snapshots::default(),
             space,
             databases,
+            tracking: TrackingCounts::default(),
             gate: Gate::default(),
             journal: Journal::default(),
             parking: Parking::default(),

@@ -39,6 +39,7 @@ pub mod string;
 mod sync;
 pub mod table;
 pub mod tagged;
+pub mod tracking;
 pub mod value;
 pub mod waiters;
 pub mod zset;

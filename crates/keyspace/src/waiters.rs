@@ -1,8 +1,11 @@
 //! Clients that wait for a key: blocked on it, or watching it.
 
 use crate::slot::DbIndex;
+use crate::tracking::{Invalidation, Tracker, Trackers, TrackingCounts};
 use hashbrown::HashMap;
 use resp::OwnedArgs;
+use smallvec::SmallVec;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -29,6 +32,8 @@ pub struct Waiter {
     pub db: DbIndex,
     /// Whether the client speaks RESP3.
     pub resp3: bool,
+    /// Whose rights it runs by; what it is, its worker knows.
+    pub owner: Option<Arc<dyn Any + Send + Sync>>,
     state: AtomicU8,
 }
 
@@ -43,7 +48,7 @@ impl Waiter {
         db: DbIndex,
         resp3: bool,
     ) -> Arc<Waiter> {
-        Arc::new(Waiter { id, worker, token, command, args, db, resp3, state: AtomicU8::new(WAITING) })
+        Arc::new(Waiter { id, worker, token, command, args, db, resp3, owner: None, state: AtomicU8::new(WAITING) })
     }
 
     /// Takes the right to serve or end it. False: somebody else has it, or it is done.
@@ -78,12 +83,55 @@ type DbKey = (DbIndex, Box<[u8]>);
 pub struct Extras {
     waiters: HashMap<DbKey, VecDeque<Arc<Waiter>>, foldhash::fast::RandomState>,
     watchers: HashMap<DbKey, Vec<WatchFlag>, foldhash::fast::RandomState>,
+    tracked: HashMap<Box<[u8]>, Trackers, foldhash::fast::RandomState>,
 }
 
 impl Extras {
-    /// Whether nobody waits or watches.
+    /// Whether nobody waits, watches or remembers.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiters.is_empty() && self.watchers.is_empty()
+        self.waiters.is_empty() && self.watchers.is_empty() && self.tracked.is_empty()
+    }
+
+    /// Whether somebody remembers a key of the slot.
+    #[inline]
+    pub(crate) fn is_tracking(&self) -> bool {
+        !self.tracked.is_empty()
+    }
+
+    /// Notes that a client remembers a key.
+    pub(crate) fn track(&mut self, key: &[u8], tracker: Tracker, counts: &TrackingCounts) {
+        match self.tracked.get_mut(key) {
+            Some(trackers) if trackers.contains(&tracker) => {}
+            Some(trackers) => {
+                trackers.push(tracker);
+                counts.add(0, 1);
+            }
+            None => {
+                self.tracked.insert(key.into(), SmallVec::from_slice(&[tracker]));
+                counts.add(1, 1);
+            }
+        }
+    }
+
+    /// The key changed: those who remember it are forgotten and returned.
+    pub(crate) fn untrack(&mut self, key: &[u8], counts: &TrackingCounts) -> Option<Trackers> {
+        let trackers = self.tracked.remove(key)?;
+        counts.add(-1, -i64::try_from(trackers.len()).unwrap_or(0));
+        Some(trackers)
+    }
+
+    /// As [`Extras::untrack`] for any one key of the slot.
+    pub(crate) fn untrack_any(&mut self, counts: &TrackingCounts) -> Option<Invalidation> {
+        let key = self.tracked.keys().next()?.to_vec();
+        let trackers = self.untrack(&key, counts)?;
+        Some(Invalidation { key, trackers })
+    }
+
+    /// Forgets what clients remember; they were told that everything is gone.
+    pub(crate) fn untrack_all(&mut self, counts: &TrackingCounts) {
+        let items: usize = self.tracked.values().map(SmallVec::len).sum();
+        counts.add(-i64::try_from(self.tracked.len()).unwrap_or(0), -i64::try_from(items).unwrap_or(0));
+        self.tracked.clear();
     }
 
     /// Adds a waiter behind those already there.

@@ -44,7 +44,16 @@ pub struct Stats {
 impl<M> Context<M> {
     pub(crate) fn new(clock: Box<dyn Clock>, mailbox: Mailbox<M>) -> Self {
         let (now, wall_us) = (clock.now(), clock.wall_us());
-        Context { clock, now, wall_us, wall_read: (now, wall_us), mailbox, stopping: false, holds: false, stats: Stats::default() }
+        Context {
+            clock,
+            now,
+            wall_us,
+            wall_read: (now, wall_us),
+            mailbox,
+            stopping: false,
+            holds: false,
+            stats: Stats::default(),
+        }
     }
 
     /// Monotonic time, read once when the turn began.

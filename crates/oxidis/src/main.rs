@@ -1,9 +1,14 @@
 //! `oxidis`: argv to subcommand, nothing else.
 //!
-//! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary.
+//! `oxidis TOOL …` runs a tool; so does a link named `redis-TOOL` or `oxidis-TOOL` to the binary. What `oxidis` says
+//! about its tools is in `about`.
 #![forbid(unsafe_code)]
 
+mod about;
+
 use keyspace::memory::Counting;
+use persistence::disk::RealDisk;
+use persistence::rdb;
 #[cfg(not(feature = "jemalloc"))]
 use std::alloc::System;
 use std::ffi::OsString;
@@ -19,22 +24,6 @@ static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 #[cfg(not(feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
-
-const USAGE: &str = "\
-oxidis: a Redis-compatible data layer in one binary
-
-Usage: oxidis TOOL [ARGUMENTS]
-
-  server      the in-memory store         oxidis server [config-file] [--directive value …]
-  benchmark   the load generator          oxidis benchmark -t set,get -n 100000 -P 16
-  doctor      can this machine do it?     oxidis doctor --clients 120000
-  cli         the client                  oxidis cli -p 6379 INFO server
-
-  oxidis TOOL --help     what a tool can do
-  oxidis --version       the version
-
-A link to this binary named redis-server, redis-benchmark or redis-cli (or oxidis-…) runs that tool.
-";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
@@ -53,22 +42,12 @@ fn main() -> ExitCode {
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
-        "--version" | "-v" | "version" => {
-            println!("oxidis {}", env!("CARGO_PKG_VERSION"));
-            0
-        }
-        "--help" | "-h" | "help" => {
-            print!("{USAGE}");
-            0
-        }
-        "" => {
-            eprint!("{USAGE}");
-            1
-        }
-        other => {
-            eprintln!("oxidis: there is no tool named '{other}'; 'oxidis --help' lists them");
-            1
-        }
+        "check-rdb" => match about::help_of(&tool, &called, &rest) {
+            Some(code) => code,
+            None => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
+        },
+        "check-aof" => persistence::aof::check::run(&called, &rest, &RealDisk),
+        _ => about::run(&tool, &rest),
     };
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

@@ -279,3 +279,39 @@ fn both_sides_survive_a_restart_with_a_partial_resync() {
     equal(&primary, &replica);
     assert_eq!(primary.client().info("sync_partial_ok").unwrap(), "1", "{}", log_of(&replica));
 }
+
+#[test]
+fn the_client_fetches_snapshots_and_shows_the_stream() {
+    use std::process::{Command, Stdio};
+    for primary in [ours(&["--rdb-version", "10"]), redis(&[])] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut client = primary.client();
+        client.check("SET a 1; LPUSH l x", "+OK; :1");
+        let run = |args: &[&str]| {
+            let mut command = Command::new(testkit::binary::oxidis());
+            command.args(["cli", "-p", &primary.port().to_string()]).args(args);
+            command
+        };
+        let path = directory.path().join("fetched.rdb");
+        let fetched = run(&["--rdb", path.to_str().unwrap()]).output().unwrap();
+        assert!(fetched.status.success(), "{fetched:?}");
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.starts_with(b"REDIS0010"), "{}", bytes.escape_ascii());
+        assert!(bytes.windows(3).any(|part| part == b"\x01a\xc0"), "{}", bytes.escape_ascii());
+        let functions = run(&["--functions-rdb", "-"]).output().unwrap();
+        assert!(functions.status.success(), "{functions:?}");
+        assert!(functions.stdout.starts_with(b"REDIS0010"));
+        assert!(!functions.stdout.windows(3).any(|part| part == b"\x01a\xc0"));
+        let mut shown = run(&["--replica"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("the client follows", LIMIT, || match client.info("slave0") {
+            Some(line) if line.contains("state=online") => Ok(()),
+            other => Err(other),
+        });
+        client.check("SET seen yes", "+OK");
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(shown.stdout.take().unwrap()));
+        let found = lines.any(|line| line.is_ok_and(|line| line.contains("\"seen\",\"yes\"")));
+        shown.kill().unwrap();
+        shown.wait().unwrap();
+        assert!(found);
+    }
+}

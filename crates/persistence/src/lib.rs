@@ -13,5 +13,6 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+pub mod bar;
 pub mod disk;
 pub mod rdb;

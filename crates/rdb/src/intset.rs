@@ -27,6 +27,7 @@ pub(crate) enum IntsetHeader {}
 impl Header for IntsetHeader {
     type Bytes = [u8; HEADER_BYTES];
     const SIZE: usize = HEADER_BYTES;
+    const HAS_GAPS: bool = false;
 
     #[inline]
     fn total_len(header: &[u8]) -> usize {

@@ -58,6 +58,8 @@ pub(crate) enum ListpackHeader {}
 impl Header for ListpackHeader {
     type Bytes = [u8; HEADER_BYTES];
     const SIZE: usize = HEADER_BYTES;
+    // The least listpack has seven bytes.
+    const HAS_GAPS: bool = true;
 
     #[inline]
     fn total_len(header: &[u8]) -> usize {
@@ -69,7 +71,7 @@ impl Header for ListpackHeader {
 }
 
 /// An owned listpack: one thin pointer (8 bytes, also as `Option`) to a 16-byte aligned block of
-/// `size_class::round_up(bytes_len())` bytes.
+/// `size_class::round_up(bytes_len())` bytes, or more while it keeps a gap ([`Listpack::push_front`]).
 ///
 /// Invariant: the bytes always pass [`validate`].
 #[repr(transparent)]
@@ -342,6 +344,32 @@ impl Listpack {
         self.replace_range(HEADER_BYTES, 0, 0, &Encoded::of_int(value));
     }
 
+    /// As [`Self::prepend`], for one that is pushed to again and again: what is there moves seldom, because the block
+    /// keeps a gap before it, of `room` bytes when it is made. [`Self::close_gap`] gives that back.
+    #[inline]
+    #[allow(clippy::indexing_slicing, reason = "a size is at most five")]
+    pub fn push_front(&mut self, value: &[u8], room: usize) {
+        let value = Encoded::of(value);
+        let bytes = self.as_bytes();
+        let count = count_field(bytes).saturating_add(1);
+        let (backlen, backlen_size) = decode::encode_backlen(value.len());
+        let header = header(bytes.len() + value.len() + backlen_size, count);
+        self.block.splice_front([value.head(), value.payload(), &backlen[..backlen_size]], header, room);
+    }
+
+    /// Removes the first entry, if there is one, leaving its bytes as a gap unless that passes `gap_max`.
+    pub fn delete_first(&mut self, gap_max: usize) {
+        let bytes = self.as_bytes();
+        let Some(size) = entry_size(bytes, HEADER_BYTES) else { return };
+        let header = self.header_without(size, 1);
+        self.block.cut_front(size, header, gap_max);
+    }
+
+    /// Gives back the room that was kept for pushes to the front.
+    pub fn close_gap(&mut self) {
+        self.block.set_gap(0);
+    }
+
     /// Puts `value` in place of the entry at `pos`; gives its position (the same offset).
     pub fn replace(&mut self, pos: Pos, value: &[u8]) -> Pos {
         self.replace_encoded(pos, &Encoded::of(value))
@@ -478,6 +506,12 @@ impl Listpack {
     }
 
     fn remove_bytes(&mut self, at: usize, removed: usize, entries: usize) {
+        let header = self.header_without(removed, entries);
+        self.block.splice(at, removed, [&[], &[], &[]], header);
+    }
+
+    /// The header when `entries` entries of `removed` bytes are gone.
+    fn header_without(&self, removed: usize, entries: usize) -> [u8; HEADER_BYTES] {
         let bytes = self.as_bytes();
         let total = bytes.len() - removed;
         let count = match count_field(bytes) {
@@ -488,7 +522,7 @@ impl Listpack {
             COUNT_UNKNOWN => COUNT_UNKNOWN,
             count => count - u16::try_from(entries).unwrap_or(count),
         };
-        self.block.splice(at, removed, [&[], &[], &[]], header(total, count));
+        header(total, count)
     }
 }
 

@@ -411,13 +411,18 @@ fn long_header(buf: &mut Vec<u8>, mark: u8, mut number: usize) {
     let mut text = [0; 23];
     let mut at = text.len() - 2;
     text[at..].copy_from_slice(b"\r\n");
-    loop {
+    while number >= 100 {
+        let pair = number % 100;
+        number /= 100;
+        at -= 2;
+        text[at] = digit(pair / 10);
+        text[at + 1] = digit(pair % 10);
+    }
+    at -= 1;
+    text[at] = digit(number % 10);
+    if number >= 10 {
         at -= 1;
-        text[at] = digit(number % 10);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+        text[at] = digit(number / 10);
     }
     at -= 1;
     text[at] = mark;

@@ -28,6 +28,7 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
             print(&text, to_stdout);
             code
         }
+        Ok(Invocation::Help) => help(program),
         Ok(Invocation::CheckSystem) => {
             let (text, fine) = system::check();
             print(&text, true);
@@ -36,6 +37,15 @@ pub fn run(program: &str, arguments: &[std::ffi::OsString]) -> i32 {
         Ok(Invocation::TestMemory { mebibytes }) => test_memory(mebibytes),
         Ok(Invocation::Run(startup)) => serve(program, *startup),
     }
+}
+
+/// Redis: help is an error, on standard error. It stays so for those who call the server by its old name.
+fn help(program: &str) -> i32 {
+    let is_old_name = program.starts_with("redis-");
+    let look = if is_old_name { options::Look::PLAIN } else { options::Look::of_stdout() };
+    let text = options::help(&crate::command_line::tool(), program, None, look).unwrap_or_default();
+    print(&text, !is_old_name);
+    i32::from(is_old_name)
 }
 
 fn print(text: &str, to_stdout: bool) {
@@ -81,13 +91,6 @@ fn serve(program: &str, startup: Startup) -> i32 {
     for (level, line) in notices {
         log!(level, "{line}");
     }
-    for user in users {
-        log!(
-            Level::Warning,
-            "user {}: access lists follow with the ACL work; this user cannot log in",
-            String::from_utf8_lossy(user.first().map_or(&[][..], |name| name))
-        );
-    }
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;
@@ -114,6 +117,11 @@ fn serve(program: &str, startup: Startup) -> i32 {
         .map(|(kind, _)| *kind)
         .collect();
     let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    let started = shared.config.snapshot();
+    if !shared.acl.load_at_start(&users, &started.aclfile, started.acl_pubsub_default.allows_all()) {
+        return 1;
+    }
+    crate::scripting::functions::join_files(&shared);
     shared.aof.adopt(&shared.config.snapshot());
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
@@ -236,7 +244,7 @@ const BACKLOG_MAX: i32 = 65_535;
 /// The options of accepted connections.
 pub(crate) fn socket_options(config: &Config) -> SocketOptions {
     let keepalive = u64::try_from(config.tcp_keepalive).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    SocketOptions { nodelay: true, keepalive }
+    SocketOptions { nodelay: true, keepalive, congestion: None }
 }
 
 fn run_workers(
@@ -277,13 +285,16 @@ fn run_workers(
         let shared = shared.clone();
         #[allow(clippy::cast_possible_truncation)]
         let worker_index = index as u16;
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-            if private_tables {
-                // All loops and listeners stand already, so every table has every mailbox.
-                crate::process::limits::use_private_table()?;
-            }
-            builder.run(Worker::new(worker_index, shared)).map(drop)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .stack_size(crate::scripting::STACK_BYTES)
+            .spawn(move || {
+                if private_tables {
+                    // All loops and listeners stand already, so every table has every mailbox.
+                    crate::process::limits::use_private_table()?;
+                }
+                builder.run(Worker::new(worker_index, shared)).map(drop)
+            })?;
         threads.push(thread);
     }
     banner::log_initialized();

@@ -259,7 +259,7 @@ impl Worker {
     }
 
     /// Writes the line of one of our clients.
-    fn describe(&self, conns: &Conns<Worker>, conn: ConnId, text: &mut Vec<u8>) -> Option<ClientLine> {
+    pub(crate) fn describe(&self, conns: &Conns<Worker>, conn: ConnId, text: &mut Vec<u8>) -> Option<ClientLine> {
         let session = conns.state(conn)?;
         let local = match conns.local_addr(conn) {
             Some(Peer::Tcp(address)) => Some(address),
@@ -303,6 +303,14 @@ struct Buffers {
     input: usize,
     output: usize,
     held: usize,
+}
+
+/// The line of a session as far as it is known without the loop.
+pub(crate) fn line_of_session(session: &Session, unix_path: &[u8]) -> Vec<u8> {
+    let mut line = Vec::new();
+    let nothing = Buffers { fd: -1, input: 0, output: 0, held: 0 };
+    write_line(&mut line, session, None, &nothing, now_ms() / 1000, unix_path);
+    line
 }
 
 /// Writes an address as Redis does.
@@ -354,7 +362,10 @@ fn write_line(
         buffers.output,
     );
     let events = if buffers.output > 0 { "rw" } else { "r" };
-    let _ = write!(text, " events={events} cmd={command} user=default redir=-1 resp={resp} lib-name=");
+    let _ = write!(text, " events={events} cmd={command} user=");
+    text.extend_from_slice(session.user_name());
+    let redirect = crate::session_commands::tracking::redirect_number(session);
+    let _ = write!(text, " redir={redirect} resp={resp} lib-name=");
     text.extend_from_slice(extra.map_or(&[][..], |extra| &extra.lib_name));
     text.extend_from_slice(b" lib-ver=");
     text.extend_from_slice(extra.map_or(&[][..], |extra| &extra.lib_version));
@@ -368,12 +379,16 @@ fn write_flags(text: &mut Vec<u8>, session: &Session) {
         .as_ref()
         .and_then(|extra| extra.watch.as_ref())
         .is_some_and(|watch| watch.flag.load(Ordering::Relaxed));
+    let tracking = session.tracking();
     let letters = [
         (session.state.has(State::REPLICA), b'S'),
         (session.state.has(State::MONITOR), b'O'),
         (session.state.has(State::SUBSCRIBED), b'P'),
         (session.state.has(State::IN_MULTI), b'x'),
         (session.state.has(State::BLOCKED), b'b'),
+        (tracking.is_some(), b't'),
+        (tracking.is_some_and(|tracking| tracking.is_redirect_broken), b'R'),
+        (tracking.is_some_and(|tracking| tracking.bcast), b'B'),
         (is_dirty, b'd'),
         (session.state.has(State::CLOSE_AFTER), b'c'),
         (session.address.is_none(), b'U'),

@@ -34,7 +34,7 @@ pub(crate) fn admit(worker: &Worker, peer: &Peer, clients: usize) -> Result<(), 
         return Err(TOO_MANY.to_vec());
     }
     if worker.config.protected_mode
-        && worker.config.requirepass.is_empty()
+        && worker.shared.acl.default_has_no_password()
         && let Some(address) = peer.tcp()
         && !is_loopback(address)
     {
@@ -101,6 +101,13 @@ fn cut(worker: &mut Worker, _id: ConnId, session: &Session, pending_bytes: usize
     );
 }
 
+/// Who gave a command, for MONITOR.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Client,
+    Script,
+}
+
 impl Worker {
     /// MONITOR: shows a command to all who watch, secrets hidden.
     pub(crate) fn feed_monitors(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>) {
@@ -109,9 +116,18 @@ impl Worker {
         {
             return;
         }
+        self.feed_monitors_from(session, spec, args, Caller::Client);
+    }
+
+    /// As [`Worker::feed_monitors`], whatever the flags say of the command: scripts show before what they call.
+    pub(crate) fn feed_monitors_from(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>, caller: Caller) {
+        if self.shared.monitors.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let words = crate::redact::arguments(spec, args.iter().map(<[u8]>::to_vec).collect());
         let (seconds, micros) = (self.now_ms / 1000, (self.now_ms % 1000) * 1000);
         let address = match session.address {
+            _ if caller == Caller::Script => "lua".to_owned(),
             Some(_) => crate::session::address_text(session.address, ""),
             None => format!("unix:{}", String::from_utf8_lossy(&self.config.unixsocket)),
         };

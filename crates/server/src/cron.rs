@@ -112,6 +112,7 @@ impl Worker {
             self.cron.next_sweep = now + Duration::from_millis(every_ms);
             self.sweep_clients(conns);
             self.survey_slots(self.cron.sweep_every_ms);
+            self.bound_tracking();
             self.cron.sweep_every_ms = usize::try_from(every_ms).unwrap_or(100);
             if is_quiet {
                 self.cron.next_expiry = self.cron.next_sweep;

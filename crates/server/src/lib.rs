@@ -8,14 +8,17 @@
 //! - A worker never sleeps on a slot: a connection that cannot go on is parked.
 //! - No slot lock is held when a worker goes back to its event loop.
 
+pub mod acl;
+pub mod aof;
 pub mod boot;
 pub mod client_list;
 pub mod clients;
+pub mod command_line;
 pub mod config;
 pub mod cron;
-pub mod aof;
 pub mod durability;
 pub mod exec;
+pub mod key_stats;
 pub mod latency;
 pub mod memory_report;
 pub mod offload;
@@ -23,6 +26,7 @@ pub mod process;
 pub mod pubsub;
 pub mod replication;
 pub mod redact;
+pub mod scripting;
 pub mod session;
 mod session_commands;
 pub mod settings;
@@ -30,6 +34,8 @@ pub mod shared;
 pub mod slowlog;
 pub mod stats;
 pub mod ticks;
+pub mod tracking;
 pub mod worker;
 
 pub use boot::run;
+pub use command_line::tool;

@@ -4,15 +4,18 @@
 //! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
 
 use crate::exec::{route, single};
+use crate::key_stats::note_sizes;
 use crate::process::log::Level;
 use crate::session::Watch;
 use crate::shared::Shared;
 use crate::ticks;
+use crate::tracking::track_reads;
 use crate::worker::{Finished, Message, Part};
 use commands::{CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
 use keyspace::journal::effects::Verbatim;
+use keyspace::tracking::Tracker;
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
 use parking_lot::Mutex;
@@ -88,6 +91,8 @@ pub struct Footing {
     pub no_touch: bool,
     /// Notifications that are wanted.
     pub wanted: NotifyClass,
+    /// Who remembers the keys that are read.
+    pub tracker: Option<Tracker>,
 }
 
 /// The pool; its threads start with the first job.
@@ -168,6 +173,9 @@ impl Runner<'_> {
         let handler = route::of(route::routes(), id).handler;
         let dirty = self.events.dirty;
         let result = handler.map_or(Ok(()), |handler| self.with_ctx(|ctx| handler(ctx, args)));
+        if let Some(tracker) = self.footing.tracker {
+            self.with_ctx(|ctx| track_reads(&mut ctx.db, tracker, route::of(route::routes(), id).spec, args));
+        }
         let changed = self.events.dirty != dirty;
         self.locks.effects.command_ran(self.footing.db, Verbatim::Args(args), changed);
         let failed = result.err();
@@ -220,6 +228,10 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
             let mut runner = Runner::new(locks, reply, footing);
             runner.lock(job.id, args.as_args());
             runner.run(job.id, args.as_args());
+            if let Some(stats) = shared.key_stats.get(job.worker as usize) {
+                let spec = route::of(route::routes(), job.id).spec;
+                runner.with_ctx(|ctx| note_sizes(stats, &ctx.db, spec, args.as_args()));
+            }
             runner.end()
         }
         Work::Transaction { queue, watch, footing } => {

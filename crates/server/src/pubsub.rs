@@ -148,6 +148,11 @@ impl PubSub {
         self.channel_count.load(Ordering::Relaxed) == 0 && self.pattern_count.load(Ordering::Relaxed) == 0
     }
 
+    /// Whether nobody is subscribed to anything, shard channels included.
+    pub fn has_no_names(&self) -> bool {
+        [Kind::Channel, Kind::Pattern, Kind::Shard].iter().all(|kind| self.names(*kind) == 0)
+    }
+
     /// Names with listeners, those that match a pattern if one is given.
     pub fn active(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let listeners = self.listeners(kind).read();

@@ -9,7 +9,7 @@ const REDACTED: &[u8] = b"(redacted)";
 pub fn arguments(spec: &CommandSpec, mut args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     match spec.id {
         CommandId::Auth => hide_from(&mut args, 1),
-        CommandId::AclSetuser => hide_from(&mut args, 3),
+        CommandId::AclSetuser => hide_from(&mut args, 2),
         CommandId::ConfigSet => {
             let mut index = 2;
             while index + 1 < args.len() {

@@ -1,5 +1,7 @@
 //! What the server knows of one client. Small: an idle client is one of these and a descriptor.
 
+use crate::acl::User;
+use crate::tracking::ClientTracking;
 use commands::CommandId;
 use keyspace::DbIndex;
 use keyspace::waiters::{Waiter, WatchFlag};
@@ -13,7 +15,7 @@ pub struct ClientId(pub u64);
 
 /// State bits of a session. With none of them set, commands may take the fast path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct State(u16);
+pub struct State(u32);
 
 #[allow(missing_docs)]
 impl State {
@@ -31,7 +33,14 @@ impl State {
     pub const OFFLOADED: State = State(1 << 11);
     pub const PAUSED: State = State(1 << 12);
     pub const WATCHING: State = State(1 << 13);
-    pub const REPLICA: State = State(1 << 14);
+    /// Its user may not do everything: each command is checked.
+    pub const RESTRICTED: State = State(1 << 14);
+    /// Its user was removed; it is about to be closed.
+    pub const USER_GONE: State = State(1 << 15);
+    /// CLIENT TRACKING is on.
+    pub const TRACKING: State = State(1 << 16);
+    /// It follows us.
+    pub const REPLICA: State = State(1 << 17);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -52,8 +61,8 @@ impl State {
     /// Whether commands of this session need more than the fast path looks at.
     #[inline]
     pub fn is_plain(self) -> bool {
-        // Watching alone changes nothing until EXEC; eviction protection neither.
-        self.0 & !(State::WATCHING.0 | State::NO_EVICT.0) == 0
+        // Watching alone changes nothing until EXEC; eviction protection neither. Rights are looked at there, too.
+        self.0 & !(State::WATCHING.0 | State::NO_EVICT.0 | State::RESTRICTED.0) == 0
     }
 }
 
@@ -79,6 +88,10 @@ pub struct Session {
     pub soft_limit_since_s: u32,
     /// Requests refused so far while it had not authenticated.
     pub refused: u16,
+    /// The version of the users by which its rights were read; 0: not yet.
+    pub rights_version: u32,
+    /// Its user; `None`: the default user.
+    pub user: Option<Arc<User>>,
     /// Where the last of its commands that was recorded ends in the journal.
     pub written_to: u64,
     /// Address of the peer; `None` for the Unix socket.
@@ -112,6 +125,8 @@ pub struct Extra {
     pub patterns: Vec<Arc<[u8]>>,
     /// Shard channels subscribed to, in order.
     pub shard_channels: Vec<Arc<[u8]>>,
+    /// CLIENT TRACKING.
+    pub tracking: Option<Box<ClientTracking>>,
 }
 
 /// Commands queued by MULTI.
@@ -163,6 +178,8 @@ impl Session {
             connected_s: now_s,
             soft_limit_since_s: 0,
             refused: 0,
+            rights_version: 0,
+            user: None,
             written_to: 0,
             address,
             extra: None,

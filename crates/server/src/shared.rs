@@ -1,13 +1,16 @@
 //! What all workers share.
 
-use crate::config::{Config, ConfigStore, SlotSpace};
+use crate::acl::Acl;
 use crate::aof::Aof;
+use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
+use crate::key_stats::{KeyStats, LeastSizes};
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::WorkerStats;
+use crate::tracking::Tracking;
 use crate::worker::Message;
 use commands::table::CommandSpec;
 use keyspace::Keyspace;
@@ -27,8 +30,10 @@ pub struct Shared {
     pub config: ConfigStore,
     /// One mailbox a worker; set when all loops are built.
     pub mailboxes: OnceLock<Vec<Mailbox<Message>>>,
-    /// One block of counters a worker.
+    /// One block of counters a worker, then one each thread for scripts.
     pub stats: Vec<Arc<WorkerStats>>,
+    /// Scripts and functions: their texts, who runs one.
+    pub scripts: crate::scripting::Scripts,
     /// Who listens to what.
     pub pubsub: PubSub,
     /// Commands that took long.
@@ -75,8 +80,14 @@ pub struct Shared {
     pub last_save_s: AtomicI64,
     /// Instantaneous figures, renewed ten times a second.
     pub rates: Mutex<Rates>,
-    /// Clients refused for a protocol error or the like are counted here by reason.
-    pub acl_denied_auth: AtomicU64,
+    /// Hot and big keys, as each worker has seen them.
+    pub key_stats: Vec<Mutex<KeyStats>>,
+    /// What is worth a look while a file is loaded.
+    pub least_sizes: LeastSizes,
+    /// Who is told of changed keys.
+    pub tracking: Tracking,
+    /// The users.
+    pub acl: Acl,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.
@@ -95,6 +106,7 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// Exit code for the end.
     pub exit_code: AtomicU32,
+    worker_count: usize,
     renamed: HashMap<Vec<u8>, Option<&'static CommandSpec>>,
 }
 
@@ -146,7 +158,7 @@ impl Shared {
 
     /// Number of workers.
     pub fn workers(&self) -> usize {
-        self.stats.len()
+        self.worker_count
     }
 
     /// Sum of one counter over all workers.
@@ -191,7 +203,9 @@ impl Shared {
         Shared {
             keyspace,
             mailboxes: OnceLock::new(),
-            stats: (0..workers).map(|_| Arc::default()).collect(),
+            stats: (0..workers + crate::scripting::THREADS_MAX).map(|_| Arc::default()).collect(),
+            scripts: crate::scripting::Scripts::default(),
+            worker_count: workers,
             pubsub: PubSub::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
@@ -215,7 +229,10 @@ impl Shared {
             dirty_at_save: AtomicU64::new(0),
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
-            acl_denied_auth: AtomicU64::new(0),
+            key_stats: (0..workers).map(|_| Mutex::default()).collect(),
+            least_sizes: LeastSizes::default(),
+            tracking: Tracking::default(),
+            acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

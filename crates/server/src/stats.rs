@@ -2,13 +2,64 @@
 
 use crate::ticks::Rate;
 use commands::CommandId;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows of the command table.
 pub const COMMANDS: usize = CommandId::COUNT;
 
-/// Powers of two of microseconds that the latency histograms tell apart.
-pub const LATENCY_BUCKETS: usize = 32;
+/// Parts of each power of two of nanoseconds that the latency histograms tell apart: to 6 %.
+const PARTS_BITS: u32 = 4;
+/// The largest power of two with a bucket of its own: 18 minutes.
+const LATENCY_POWERS: u32 = 40;
+/// Buckets of a latency histogram.
+pub const LATENCY_BUCKETS: usize = ((LATENCY_POWERS - PARTS_BITS + 2) as usize) << PARTS_BITS;
+
+/// Calls of one command by the nanoseconds they took.
+///
+/// Buckets are linear up to 16 ns; from there on each power of two has sixteen of equal width, so that the bounds of
+/// powers of two are bounds of buckets.
+pub struct LatencyHistogram([Counter; LATENCY_BUCKETS]);
+
+impl LatencyHistogram {
+    /// The bucket of a duration.
+    #[inline]
+    pub fn bucket(ns: u64) -> usize {
+        if ns >> PARTS_BITS == 0 {
+            #[allow(clippy::cast_possible_truncation)]
+            return ns as usize;
+        }
+        let power = 63 - ns.leading_zeros();
+        #[allow(clippy::cast_possible_truncation)]
+        let part = (ns >> (power - PARTS_BITS)) as usize & ((1 << PARTS_BITS) - 1);
+        ((((power - PARTS_BITS + 1) as usize) << PARTS_BITS) + part).min(LATENCY_BUCKETS - 1)
+    }
+
+    /// The longest duration of a bucket.
+    pub fn bucket_end_ns(bucket: usize) -> u64 {
+        let (group, part) = (bucket >> PARTS_BITS, (bucket & ((1 << PARTS_BITS) - 1)) as u64);
+        if group == 0 { part } else { (((1 << PARTS_BITS) + part + 1) << (group - 1)) - 1 }
+    }
+
+    /// Counts a call.
+    #[inline]
+    pub fn note(&self, ns: u64) {
+        self.0[Self::bucket(ns)].add(1);
+    }
+
+    /// Adds the counts to `sums`, which has a place for each bucket.
+    pub fn add_to(&self, sums: &mut [u64]) {
+        for (sum, counter) in sums.iter_mut().zip(&self.0) {
+            *sum += counter.get();
+        }
+    }
+}
+
+impl Default for LatencyHistogram {
+    fn default() -> Self {
+        LatencyHistogram(std::array::from_fn(|_| Counter::default()))
+    }
+}
 
 /// A counter with one writer.
 #[derive(Default)]
@@ -45,8 +96,8 @@ pub struct CommandStats {
     pub rejected: Counter,
     /// Calls that answered an error.
     pub failed: Counter,
-    /// Calls by power of two of microseconds.
-    pub latency: [Counter; LATENCY_BUCKETS],
+    /// Calls by their time; made with the first call.
+    pub latency: OnceLock<Box<LatencyHistogram>>,
 }
 
 /// All counters of one worker.
@@ -149,8 +200,8 @@ impl CommandStats {
         for counter in [&self.calls, &self.ticks, &self.rejected, &self.failed] {
             counter.set(0);
         }
-        for bucket in &self.latency {
-            bucket.set(0);
+        if let Some(latency) = self.latency.get() {
+            latency.0.iter().for_each(|bucket| bucket.set(0));
         }
     }
 }
@@ -194,8 +245,26 @@ impl WorkerStats {
         let stats = &self.commands[id.index()];
         stats.calls.add(1);
         stats.ticks.add(ticks);
-        let microseconds = rate.microseconds(ticks);
-        let bucket = (64 - microseconds.leading_zeros() as usize).min(LATENCY_BUCKETS - 1);
-        stats.latency[bucket].add(1);
+        stats.latency.get_or_init(Box::default).note(rate.nanoseconds(ticks));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_one_another() {
+        let mut end = None;
+        for bucket in 0..LATENCY_BUCKETS {
+            let start = end.map_or(0, |end| end + 1);
+            assert_eq!(LatencyHistogram::bucket(start), bucket);
+            end = Some(LatencyHistogram::bucket_end_ns(bucket));
+            assert_eq!(LatencyHistogram::bucket(end.unwrap_or(0)), bucket);
+        }
+        assert_eq!(LatencyHistogram::bucket(u64::MAX), LATENCY_BUCKETS - 1);
+        for power in 5..40 {
+            assert_eq!(LatencyHistogram::bucket(1 << power), LatencyHistogram::bucket((1 << power) - 1) + 1);
+        }
     }
 }

@@ -49,6 +49,12 @@ impl Rate {
         Rate(u64::MAX / per_microsecond() + 1)
     }
 
+    /// Ticks as nanoseconds; right up to hours.
+    #[inline]
+    pub fn nanoseconds(self, ticks: u64) -> u64 {
+        self.microseconds(ticks.saturating_mul(1000))
+    }
+
     /// Ticks as microseconds.
     #[inline]
     pub fn microseconds(self, ticks: u64) -> u64 {

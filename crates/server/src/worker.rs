@@ -8,6 +8,7 @@ use crate::pubsub::{Delivery, Kind, Subscriber};
 use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::stats::WorkerStats;
+use crate::tracking::{Invalidate, Redirected, WorkerTracking};
 use crate::{exec, ticks};
 use commands::{CmdError, CommandId, Settings};
 use keyspace::eviction::AccessClock;
@@ -46,6 +47,10 @@ pub enum Message {
     Deliver(Delivery),
     /// Bytes for one client (MONITOR).
     Write(ConnId, Arc<[u8]>),
+    /// Keys have changed that clients of this worker remember.
+    Invalidate(Invalidate),
+    /// The same for a client that gets another one's messages.
+    Redirected(Redirected),
     /// Something to do on this worker.
     Call(Call),
     /// End.
@@ -126,6 +131,8 @@ pub struct Worker {
     pub(crate) ready: VecDeque<(DbIndex, Vec<u8>)>,
     pub(crate) timers: Timers<ConnId>,
     pub(crate) monitors: Vec<ConnId>,
+    pub(crate) tracking: WorkerTracking,
+    pub(crate) sampler: crate::key_stats::Sampler,
     pub(crate) cron: crate::cron::Cron,
     pub(crate) ticks_rate: ticks::Rate,
     pub(crate) last_tick: u64,
@@ -136,6 +143,8 @@ pub struct Worker {
     pub(crate) gathered: crate::client_list::Gathered,
     /// Work cut into portions: one is done a turn, not before its instant.
     pub(crate) chores: VecDeque<(Instant, crate::client_list::Chore)>,
+    /// This thread's interpreters.
+    pub(crate) scripting: crate::scripting::Interpreters,
     net_before: net::Stats,
     /// Replies that wait for the log.
     pub(crate) held: crate::aof::hold::Held,
@@ -154,6 +163,7 @@ impl Worker {
         let config = shared.config.snapshot();
         let mut worker = Worker {
             index,
+            scripting: crate::scripting::Interpreters::new(&shared.scripts),
             stats,
             locks: LockSet::new(shared.keyspace.clone()),
             reply: Reply::new(),
@@ -168,6 +178,8 @@ impl Worker {
             ready: VecDeque::new(),
             timers: Timers::new(),
             monitors: Vec::new(),
+            tracking: WorkerTracking::default(),
+            sampler: crate::key_stats::Sampler::default(),
             cron: crate::cron::Cron::new(index),
             ticks_rate: ticks::Rate::get(),
             last_tick: 0,
@@ -329,6 +341,7 @@ impl Worker {
         if session.state.has(State::REPLICA) {
             self.replica_gone(id);
         }
+        self.stop_tracking(id, session);
         if session.extra.is_some() {
             self.unwatch_all(session);
             self.abandon_block(session);
@@ -377,7 +390,7 @@ impl Service for Worker {
         }
         self.stats.clients.add(1);
         let id = ClientId(self.shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
-        let authenticated = self.config.requirepass.is_empty();
+        let authenticated = !self.shared.acl.default_needs_password();
         Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 
@@ -395,6 +408,7 @@ impl Service for Worker {
         let before = self.locks.effects.appended_to();
         self.appended_before = before;
         let flow = exec::run_input(self, id, session, input);
+        self.broadcast_changes();
         let upto = self.locks.effects.appended_to();
         if upto != before {
             session.written_to = upto;
@@ -433,9 +447,12 @@ impl Service for Worker {
             Message::Write(conn, bytes) => {
                 conns.write(conn, &bytes);
             }
+            Message::Invalidate(message) => self.take_invalidation(conns, &message),
+            Message::Redirected(message) => self.take_redirected(conns, &message),
             Message::Call(call) => call(self, conns),
             Message::Stop => cx.stop(),
         }
+        self.broadcast_changes();
         self.flush_counts();
     }
 
@@ -459,6 +476,7 @@ impl Service for Worker {
             self.serve_ready();
             retry |= !self.ready.is_empty();
         }
+        self.broadcast_changes();
         self.flush_counts();
         self.note_turn(cx);
         let next_cron = match self.chores.front() {

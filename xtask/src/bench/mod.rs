@@ -10,7 +10,9 @@ mod commands;
 pub(crate) mod floor;
 mod generator;
 mod instructions;
+mod log;
 mod memory;
+mod persistence;
 mod race;
 mod tail;
 mod workers;
@@ -33,8 +35,10 @@ usage: cargo xtask bench [GROUP …] [options]
   memory        bytes per key, field and member; RSS against used_memory
   instructions  user instructions per request, by callgrind
   workers       CPU per request with 4 workers against 1
-  generator     `oxidis benchmark` against redis-benchmark
+  generator     `oxidis benchmark` against redis-benchmark; its exactness
   tail          what a probe feels while others run heavy commands
+  log           what the append only file costs: everysec, always
+  persistence   saving and loading five million keys: time, stalls, memory
   clients       120,000 clients on one server: memory, idle CPU, crowds; GET at 1,000 to 80,000
 Without a group: all.
 
@@ -57,6 +61,8 @@ const GROUPS: &[Group] = &[
     ("generator", generator::run),
     ("tail", tail::run),
     ("clients", clients::run),
+    ("log", log::run),
+    ("persistence", persistence::run),
 ];
 
 /// What all groups need to know.

@@ -4,6 +4,7 @@
 //! size. A row fails when the server ends, a limit is passed, or the *bystander*, a second client
 //! that asks 250 times a second all the while, waits too long.
 
+mod access;
 mod bystander;
 mod floods;
 mod frames;
@@ -77,6 +78,9 @@ const ROWS: &[Row] = &[
     ("C7", "buffers, idle time and clients' memory have limits", floods::limits),
     ("C8", "maxmemory holds under each policy", heavy::policies),
     ("C10", "one heavy client on one slot", heavy::heavy_client),
+    ("E1", "every command for users with few rights, on every path", access::rights),
+    ("E2", "the time of a wrong login tells nothing", access::login_times),
+    ("E5", "planted secrets show nowhere", access::secrets),
 ];
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {

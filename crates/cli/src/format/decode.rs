@@ -26,6 +26,9 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
+    /// The names that [`Decoder::named`] knows.
+    pub(crate) const NAMES: &'static [&'static str] = &["none", "utf8", "json", "msgpack", "hex"];
+
     /// The decoder of a name.
     pub(crate) fn named(name: &str) -> Option<Decoder> {
         Some(match name.to_ascii_lowercase().as_str() {

@@ -13,6 +13,10 @@ pub(super) fn syntax(command: &CommandSpec) -> String {
     join(&forest(command.docs.arguments), " ")
 }
 
+mod judge;
+
+pub(super) use judge::{next_tokens, problem};
+
 /// What may follow a line; `None` when it does not start with a command.
 pub(super) fn hint(line: &str) -> Option<String> {
     let words = split_args(line.as_bytes())?;
@@ -125,7 +129,11 @@ impl Node {
                 }
             }
             ArgumentKind::Integer | ArgumentKind::UnixTime => self.take_if(starts_as_number(&text)),
-            ArgumentKind::Double => self.take_if(starts_as_number(&text) || text.parse::<f64>().is_ok()),
+            // A bound that is not included has a parenthesis.
+            ArgumentKind::Double => {
+                let number = text.strip_prefix('(').unwrap_or(&text);
+                self.take_if(starts_as_number(number) || number.parse::<f64>().is_ok());
+            }
             _ => self.take_if(true),
         }
         self.words

@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::options;
+
 /// Redis: lines kept.
 pub(super) const LINES_MAX: usize = 100;
 
-/// A file of the home directory, or the one that the environment variable names; `/dev/null` is none.
+/// A file of the home directory, or the one that `REDISCLI_…` names; `/dev/null` is none.
 pub(super) fn dot_file(variable: &str, name: &str) -> Option<PathBuf> {
-    match std::env::var_os(variable) {
+    match options::variable(variable) {
         Some(path) if path == "/dev/null" => None,
         Some(path) if !path.is_empty() => Some(path.into()),
         _ => {
@@ -22,7 +24,7 @@ pub(super) fn dot_file(variable: &str, name: &str) -> Option<PathBuf> {
 
 /// Where the history is kept, if it is.
 pub(super) fn path() -> Option<PathBuf> {
-    dot_file("REDISCLI_HISTFILE", ".rediscli_history")
+    dot_file("HISTFILE", ".rediscli_history")
 }
 
 /// The lines of the file, oldest first; a missing file has none.
@@ -42,6 +44,26 @@ pub(super) fn save<'a>(path: &Path, lines: impl Iterator<Item = &'a String>) -> 
         bytes.push(b'\n');
     }
     file.write_all(&bytes)
+}
+
+/// A command of several lines as one that means the same, since the file has a line per command.
+pub(super) fn one_line(line: &str) -> String {
+    if !line.contains('\n') {
+        return line.to_string();
+    }
+    let (command, program) = super::piped::split(line);
+    let words = resp::split_args(command.as_bytes()).unwrap_or_default();
+    let mut words: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+            let shown =
+                if !word.is_empty() && word.iter().all(is_plain) { word.clone() } else { resp::quote_repr(word) };
+            String::from_utf8_lossy(&shown).into_owned()
+        })
+        .collect();
+    words.extend(program.map(|program| format!("| {}", program.replace('\n', " "))));
+    words.join(" ")
 }
 
 /// Whether a command holds a password.
@@ -110,6 +132,17 @@ mod tests {
         }
         for line in ["get auth", "acl list", "config set maxmemory 1", "hello 3", "migrate h 1 \"\" 0 5 keys auth p"] {
             assert!(!sensitive(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn several_lines_become_one() {
+        for (line, want) in [
+            ("get a", "get a"),
+            ("set a \"x\ny\"", "set a \"x\\ny\""),
+            ("set a '\"\n' | wc -l", "set a \"\\\"\\n\" | wc -l"),
+        ] {
+            assert_eq!(one_line(line), want);
         }
     }
 

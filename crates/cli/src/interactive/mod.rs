@@ -22,6 +22,7 @@ mod editor;
 pub(crate) mod help;
 mod hints;
 mod history;
+mod lines;
 mod peek;
 mod piped;
 mod preferences;
@@ -29,6 +30,12 @@ mod topology;
 
 use editor::Prompt;
 use preferences::Preferences;
+
+/// Words of the prompt itself, beside those with a colon.
+const OWN_WORDS: &[&str] = &["help", "?", "connect", "clear", "quit", "exit", "peek", "restart"];
+
+/// Words of the prompt that start with a colon.
+const OWN_SETTINGS: &[&str] = &[":set", ":decode", ":slot", ":topology"];
 
 /// An answer that took as long is followed by its time.
 const SLOW: Duration = Duration::from_millis(500);
@@ -44,7 +51,8 @@ enum Next {
 
 /// Runs commands from standard input until it ends.
 pub(crate) fn run(session: Session) -> Outcome<()> {
-    let at_terminal = io::stdin().is_terminal();
+    // Where replies go to a file or a program, nothing of the prompt may stand between them.
+    let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut shell = Shell { session, preferences: Preferences::default(), at_terminal };
     shell.session.interactive = true;
     shell.session.forgiving = at_terminal;
@@ -97,9 +105,13 @@ impl Shell {
                 return Err(Exit(1));
             }
         };
+        let mut mode = terminal::Mode::end_key_is_kept();
         loop {
-            let line = match prompt.ask(&self.prompt_text(), &self.preferences) {
-                editor::Answer::Line(line) => line,
+            drop(mode.take());
+            let answer = prompt.ask(&self.prompt_text(), &self.preferences);
+            mode = terminal::Mode::end_key_is_kept();
+            let answer = match answer {
+                editor::Answer::Line(answer) => answer,
                 editor::Answer::Cleared => continue,
                 editor::Answer::End if self.session.subscribed => {
                     self.session.connect(Report::Loud)?;
@@ -107,30 +119,39 @@ impl Shell {
                 }
                 editor::Answer::End => return Ok(()),
             };
-            // A Ctrl-C that came too late for the last command must not hit the next one.
-            signals::take();
-            let (command, program) = piped::split(&line);
-            let Some((repeat, words)) = self.words(command.as_bytes())? else {
-                if !line.trim().is_empty() {
-                    prompt.remember(&line);
+            for line in lines::commands(&answer) {
+                if self.run_line(&mut prompt, line)? == Next::Quit {
+                    return Ok(());
                 }
-                continue;
-            };
-            if !history::is_sensitive(&words) {
-                prompt.remember(&line);
-                prompt.saw_keys(&words);
-            }
-            let next = match program {
-                Some(program) => self.run_piped(repeat, &words, program)?,
-                None if self.preferences.pager => self.run_paged(repeat, &words)?,
-                None => self.run_words(repeat, &words)?,
-            };
-            if next == Next::Quit {
-                return Ok(());
             }
             if self.session.subscribed {
                 self.listen()?;
             }
+        }
+    }
+
+    /// Runs what was typed, or pasted, as one command.
+    fn run_line(&mut self, prompt: &mut Prompt, line: &str) -> Outcome<Next> {
+        // A Ctrl-C that came too late for the last command must not hit the next one.
+        signals::take();
+        let (command, program) = piped::split(line);
+        let Some((repeat, words)) = self.words(command.as_bytes())? else {
+            let rough: Vec<Vec<u8>> =
+                command.split_whitespace().map(|word| word.trim_matches(['"', '\'']).as_bytes().to_vec()).collect();
+            // A password may stand in a line with wrong quotes as well.
+            if !rough.is_empty() && !history::is_sensitive(&rough) {
+                prompt.remember(line);
+            }
+            return Ok(Next::Line);
+        };
+        if !history::is_sensitive(&words) {
+            prompt.remember(line);
+            prompt.saw(&words);
+        }
+        match program {
+            Some(program) => self.run_piped(repeat, &words, program),
+            None if self.preferences.pager => self.run_paged(repeat, &words),
+            None => self.run_words(repeat, &words),
         }
     }
 

@@ -25,9 +25,13 @@ impl Default for Preferences {
 }
 
 impl Preferences {
+    /// The words that `:set` takes.
+    pub(super) const NAMES: &'static [&'static str] =
+        &["hints", "nohints", "keyhints", "nokeyhints", "timing", "notiming", "pager", "nopager"];
+
     /// Reads `~/.redisclirc` (or `REDISCLI_RCFILE`), if there is one.
     pub(super) fn load(&mut self) -> Outcome<()> {
-        let Some(path) = dot_file("REDISCLI_RCFILE", ".redisclirc") else {
+        let Some(path) = dot_file("RCFILE", ".redisclirc") else {
             return Ok(());
         };
         let bytes = std::fs::read(path).unwrap_or_default();

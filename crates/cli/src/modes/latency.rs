@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::call_patiently;
+use super::histogram::Histogram;
 use crate::format::Format;
 use crate::output::{Outcome, print};
 use crate::session::Session;
@@ -25,19 +26,10 @@ pub(super) enum Lines {
     History,
 }
 
-/// Values below are counted exactly, those above in steps of a 64th.
-const EXACT_US: u64 = 128;
-/// Steps between a power of two and the next.
-const STEPS: u64 = EXACT_US / 2;
-
-/// Round trips in microseconds: a histogram, because the sampling may go on for days.
+/// Round trips in microseconds.
 #[derive(Default)]
 struct Samples {
-    counts: Vec<u64>,
-    count: u64,
-    min_us: u64,
-    max_us: u64,
-    sum_us: u64,
+    us: Histogram,
     /// Sum of what is left when each sample is cut to whole milliseconds.
     sum_ms: u64,
 }
@@ -74,35 +66,14 @@ pub(super) fn run(session: &mut Session, lines: Lines) -> Outcome<()> {
 impl Samples {
     fn add(&mut self, elapsed: Duration) {
         let us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        self.min_us = if self.count == 0 { us } else { self.min_us.min(us) };
-        self.max_us = self.max_us.max(us);
-        self.count += 1;
-        self.sum_us = self.sum_us.saturating_add(us);
+        self.us.add(us);
         self.sum_ms = self.sum_ms.saturating_add(us / 1000);
-        let bucket = bucket(us);
-        if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
-        }
-        if let Some(count) = self.counts.get_mut(bucket) {
-            *count += 1;
-        }
-    }
-
-    /// The value that so many thousandths of the samples do not exceed, to a 64th.
-    fn percentile_us(&self, per_mille: u64) -> u64 {
-        let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000);
-        let mut passed = 0;
-        let place = self.counts.iter().position(|count| {
-            passed += u128::from(*count);
-            passed >= rank.max(1)
-        });
-        place.map_or(0, |place| bucket_end(place).clamp(self.min_us, self.max_us))
     }
 
     fn line(&self, format: Format, percentiles: bool) -> String {
-        let (min, max, count) = (self.min_us, self.max_us, self.count);
-        let (p50, p99, p999) = (self.percentile_us(500), self.percentile_us(990), self.percentile_us(999));
-        let (mean, mean_ms) = (super::mean(self.sum_us, count) / 1000.0, super::mean(self.sum_ms, count));
+        let (min, max, count) = (self.us.min(), self.us.max(), self.us.count());
+        let [p50, p99, p999] = [500, 990, 999].map(|per_mille| self.us.percentile(per_mille).0);
+        let (mean, mean_ms) = (self.us.mean() / 1000.0, super::mean(self.sum_ms, count));
         let tail = [p50, p99, p999].map(ms);
         match format {
             Format::Standard => {
@@ -138,28 +109,6 @@ impl Samples {
     }
 }
 
-/// The bucket of a value.
-fn bucket(us: u64) -> usize {
-    if us < EXACT_US {
-        return usize::try_from(us).unwrap_or(0);
-    }
-    // In STEPS..2 * STEPS behind the shift.
-    let shift = us.ilog2() - STEPS.ilog2();
-    let place = u64::from(shift) * STEPS + (us >> shift);
-    usize::try_from(place).unwrap_or(usize::MAX)
-}
-
-/// The biggest value of a bucket.
-fn bucket_end(bucket: usize) -> u64 {
-    let bucket = u64::try_from(bucket).unwrap_or(u64::MAX);
-    if bucket < EXACT_US {
-        return bucket;
-    }
-    let shift = bucket / STEPS - 1;
-    let first = u128::from(bucket % STEPS + STEPS) << shift;
-    u64::try_from(first + (1 << shift) - 1).unwrap_or(u64::MAX)
-}
-
 /// Microseconds as milliseconds with three digits.
 fn ms(us: u64) -> String {
     format!("{}.{:03}", us / 1000, us % 1000)
@@ -168,14 +117,6 @@ fn ms(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buckets_hold_their_values() {
-        for us in (0..5000).chain([123_456, 9_999_999_999, u64::MAX]) {
-            let end = bucket_end(bucket(us));
-            assert!(end >= us && end - us <= us / 64, "{us}: {end}");
-        }
-    }
 
     #[test]
     fn lines_of_all_formats() {

@@ -12,10 +12,12 @@ use crate::session::{Report, Session};
 mod cache;
 pub(crate) mod cluster;
 mod eval;
+mod histogram;
 mod intrinsic;
 mod keys;
 mod latency;
 mod pipe;
+mod replica;
 mod scan;
 mod spectrum;
 mod stat;
@@ -33,12 +35,18 @@ pub(crate) fn run(session: &mut Session, mode: Mode) -> Outcome<()> {
         Mode::Scan => scan::run(session),
         Mode::BigKeys => keys::run(session, keys::Measure::Elements),
         Mode::MemoryKeys(samples) => keys::run(session, keys::Measure::Memory { samples }),
+        Mode::KeyStatistics(samples) => keys::run(session, keys::Measure::Both { samples }),
         Mode::HotKeys => keys::hot::run(session),
         Mode::Pipe => pipe::run(session),
+        Mode::Snapshot { path, functions_only } => replica::save(session, &path, functions_only),
+        Mode::Replica => replica::show(session),
         Mode::Eval(path) => eval::run(session, &path),
         Mode::Cluster(words) => cluster::run(session, &words),
         Mode::Missing(option) => {
-            let with = if option.starts_with("--ldb") { "the script debugger" } else { "persistence and replication" };
+            let with = match option.as_str() {
+                "--ldb" | "--ldb-sync-mode" => "the script debugger",
+                _ => "vector sets",
+            };
             fail(format_args!("{option} is not available in this version yet: it follows with {with}."))
         }
     }

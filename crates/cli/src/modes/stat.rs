@@ -63,7 +63,7 @@ fn keys(info: &str) -> i64 {
 
 /// `512B`, `1.50K`, `2.00M`, `3.25G`.
 #[allow(clippy::cast_precision_loss)] // Shown with two digits.
-fn human(bytes: i64) -> String {
+pub(super) fn human(bytes: i64) -> String {
     let size = bytes.unsigned_abs() as f64;
     let sign = if bytes < 0 { "-" } else { "" };
     let (unit, power) = match bytes.unsigned_abs() {

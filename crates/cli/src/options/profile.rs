@@ -6,32 +6,22 @@
 //!
 //! The file is `~/.oxidis_profiles`, or what `OXIDIS_PROFILES` names. Options behind `--profile` win.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use crate::output::{Outcome, fail, os_text};
+use crate::output::{Outcome, fail, os_text, text};
 
-/// The words with the profile's options in place of `--profile name`, which must come first.
-pub(super) fn expand(arguments: &[OsString]) -> Outcome<Vec<OsString>> {
-    let [option, name, rest @ ..] = arguments else {
-        return Ok(arguments.to_vec());
-    };
-    if option != "--profile" {
-        return Ok(arguments.to_vec());
-    }
+/// The options of a profile.
+pub(super) fn words(name: &[u8]) -> Outcome<Vec<Vec<u8>>> {
     let path = path();
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) => return fail(format_args!("Can't read profiles '{}': {}", path.display(), os_text(&error))),
     };
     let mut profiles = bytes.split(|byte| *byte == b'\n').filter_map(resp::split_args);
-    let Some(words) = profiles.find(|words| words.first().is_some_and(|word| word == name.as_encoded_bytes())) else {
-        return fail(format_args!("No profile '{}' in '{}'", name.display(), path.display()));
-    };
-    let mut expanded: Vec<OsString> = words.into_iter().skip(1).map(OsString::from_vec).collect();
-    expanded.extend_from_slice(rest);
-    Ok(expanded)
+    match profiles.find(|words| words.first().is_some_and(|word| word == name)) {
+        Some(mut words) => Ok(words.split_off(1)),
+        None => fail(format_args!("No profile '{}' in '{}'", text(name), path.display())),
+    }
 }
 
 fn path() -> PathBuf {

@@ -3,7 +3,7 @@ use super::*;
 
 fn parse(line: &str) -> Outcome<Options> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    Options::parse(&words)
+    Options::parse("cli", &words)
 }
 
 #[test]
@@ -41,5 +41,27 @@ fn cluster_takes_words_between_options() {
 #[test]
 fn latency_history_refines_latency() {
     assert_eq!(parse("--latency --latency-history").unwrap().mode, Mode::LatencyHistory);
-    assert_eq!(parse("--memkeys --memkeys-samples 5").unwrap().mode, Mode::MemoryKeys(5));
+    assert_eq!(parse("--memkeys --memkeys-samples 5").unwrap().mode, Mode::MemoryKeys(Some(5)));
+}
+
+/// Each row is read, and each name that code reads has a row.
+#[test]
+fn table_and_code_agree() {
+    let values = ["1", "a:1", "h", "no", "redis://h"];
+    for row in CLIENT.rows() {
+        let mut parser = Parser::new("cli");
+        let read = match row.needs_value() {
+            // `-u` and `--decode` take no number.
+            true => values.iter().any(|value| parser.valued(row.key(), row.key(), value.as_bytes().to_vec()).is_ok()),
+            false => parser.switch(row.key(), row.key()) != Err(Exit(1)),
+        };
+        let wants_more = ["--decode", "--pass-file", "--quoted-pattern"].contains(&row.key());
+        assert!(read || wants_more || row.key() == "--profile", "{} is in the table, but not read", row.key());
+    }
+    let code = include_str!("../options.rs");
+    let is_name = |text: &&str| text.starts_with('-') && text.len() > 1 && !text.contains([' ', '{']);
+    for name in code.split('"').skip(1).step_by(2).filter(is_name) {
+        let row = CLIENT.find(name).unwrap_or_else(|| panic!("{name} is read, but not in the table"));
+        assert_eq!(row.key(), name, "code knows an option by its first name");
+    }
 }

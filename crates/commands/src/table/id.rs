@@ -397,13 +397,16 @@ pub enum CommandId {
     ClusterSlots,
     Readonly,
     Readwrite,
+    // Beyond Redis 7.2.
+    Bigkeys,
+    Hotkeys,
 }
 
 impl CommandId {
     /// The lowest number.
     pub const FIRST: Self = Self::Append;
     /// Number of variants.
-    pub const COUNT: usize = Self::Readwrite as usize + 1;
+    pub const COUNT: usize = Self::Hotkeys as usize + 1;
 
     /// The number as an index.
     #[inline]

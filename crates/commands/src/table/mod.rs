@@ -26,6 +26,7 @@ mod lookup;
 mod row;
 
 mod acl;
+mod beyond;
 mod bitmaps;
 mod client;
 mod cluster;
@@ -52,7 +53,7 @@ pub use lookup::{lookup, lookup_sub};
 pub use spec::{CommandSpec, KeySpec};
 
 /// All top-level rows. The first families get the best cells of the name table.
-static FAMILIES: [&[CommandSpec]; 19] = [
+static FAMILIES: [&[CommandSpec]; 20] = [
     &strings::ROWS,
     &hashes::ROWS,
     &lists::ROWS,
@@ -72,6 +73,7 @@ static FAMILIES: [&[CommandSpec]; 19] = [
     &introspection::ROWS,
     &acl::ROWS,
     &cluster::ROWS,
+    &beyond::ROWS,
 ];
 
 /// Rows by [`CommandId`].
@@ -91,6 +93,11 @@ pub fn all() -> impl ExactSizeIterator<Item = &'static CommandSpec> + Clone {
 /// The rows that are not subcommands, in the order of their families.
 pub fn top_level() -> impl Iterator<Item = &'static CommandSpec> + Clone {
     FAMILIES.iter().flat_map(|rows| rows.iter())
+}
+
+/// The rows of commands that Redis 7.2 does not have.
+pub fn beyond_redis() -> impl Iterator<Item = &'static CommandSpec> + Clone {
+    beyond::ROWS.iter()
 }
 
 /// Number of rows that are not subcommands.

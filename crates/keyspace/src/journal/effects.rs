@@ -37,6 +37,8 @@ enum Said {
 #[derive(Default)]
 pub struct Effects {
     recording: bool,
+    /// What this thread does is not recorded: it replays what has been.
+    muted: bool,
     said: Said,
     /// Open transactions and scripts: their commands' effects belong together.
     depth: u32,
@@ -97,7 +99,13 @@ impl Effects {
 
     #[inline]
     pub(crate) fn set_recording(&mut self, recording: bool) {
-        self.recording = recording;
+        self.recording = recording && !self.muted;
+    }
+
+    /// Nothing that this thread does is recorded from here on: it replays what has been.
+    pub fn mute(&mut self) {
+        self.muted = true;
+        self.recording = false;
     }
 
     /// Where this thread's last recorded command ends in the journal.
@@ -136,7 +144,7 @@ impl Effects {
     }
 
     /// The running command is not to be recorded as it stands.
-    pub(crate) fn suppress(&mut self) {
+    pub fn suppress(&mut self) {
         if self.recording {
             self.said = Said::Enough;
         }

@@ -318,7 +318,15 @@ impl Tail {
 
     fn add_place(&mut self, at: u64, limit: u64) -> u64 {
         self.next_id += 1;
-        self.places.push(Place { id: self.next_id, at, limit, until: u64::MAX, lost: false, armed: false, waker: None });
+        self.places.push(Place {
+            id: self.next_id,
+            at,
+            limit,
+            until: u64::MAX,
+            lost: false,
+            armed: false,
+            waker: None,
+        });
         self.next_id
     }
 

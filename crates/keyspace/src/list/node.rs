@@ -93,6 +93,13 @@ impl Node {
         }
     }
 
+    /// Gives back the room that the head of a list keeps for pushes to the front.
+    pub(super) fn close_gap(&mut self) {
+        if let Node::Packed { pack, .. } = self {
+            pack.close_gap();
+        }
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Node::Packed { pack, .. } => pack.allocated_bytes(),

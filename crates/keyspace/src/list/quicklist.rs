@@ -17,6 +17,9 @@ const FILL_BYTES: [usize; 5] = [4096, 8192, 16384, 32768, 65536];
 const SIZE_SAFETY_BYTES: usize = 8192;
 /// What an element is assumed to add to its own length.
 const ELEMENT_OVERHEAD_BYTES: usize = 8;
+/// Bounds of the room that the head node keeps for further pushes, in bytes.
+const FRONT_ROOM_MIN: usize = 64;
+const FRONT_ROOM_MAX: usize = 1024;
 /// Header and end mark of a listpack.
 const EMPTY_BYTES: usize = 7;
 
@@ -82,11 +85,15 @@ impl Quicklist {
         if value.len() >= limits.packed_threshold {
             self.nodes.insert(boundary, Node::plain(value));
         } else if self.allows_insert(edge, value.len(), limits) {
-            match end {
-                End::Front => self.nodes.update(0, |node, _| prepend(node, value)),
-                End::Back => self.nodes.update_last(|node, _| append(node, value)),
-            };
+            match (self.nodes.grow_edge(end), end) {
+                (Some(node), End::Front) => push_front(node, value),
+                (Some(node), End::Back) => append(node, value),
+                (None, _) => {}
+            }
         } else {
+            if end == End::Front {
+                self.nodes.update(0, |node, _| node.close_gap());
+            }
             self.nodes.insert(boundary, Node::single(value));
         }
     }
@@ -99,7 +106,12 @@ impl Quicklist {
                     End::Back => pack.last(),
                 }?;
                 let result = with(pack.get(pos));
-                pack.delete(pos);
+                match end {
+                    End::Front => pack.delete_first(pack.bytes_len() / 2),
+                    End::Back => {
+                        pack.delete(pos);
+                    }
+                }
                 *count -= 1;
                 Some(result)
             }
@@ -318,9 +330,22 @@ impl Quicklist {
             _ => return None,
         }
         match self.nodes.remove(0)? {
-            Node::Packed { pack, .. } => Some(pack),
+            Node::Packed { mut pack, .. } => {
+                pack.close_gap();
+                Some(pack)
+            }
             Node::Plain(_) => None,
         }
+    }
+}
+
+/// [`prepend`] to the head of the list, where more will come: its listpack keeps room in front, a share of its size, so
+/// that a push moves what is there only now and then.
+#[inline]
+fn push_front(node: &mut Node, value: &[u8]) {
+    if let Node::Packed { pack, count } = node {
+        pack.push_front(value, pack.bytes_len().clamp(FRONT_ROOM_MIN, FRONT_ROOM_MAX));
+        *count += 1;
     }
 }
 

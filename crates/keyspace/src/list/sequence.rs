@@ -12,6 +12,7 @@
 //! Invariants: no node is empty and no leaf or branch below the root is; a branch's counts are those of its children; all
 //! leaves have one depth; a root branch has at least two children.
 
+use super::End;
 use super::node::Node;
 
 const LEAF_MAX: usize = 64;
@@ -105,6 +106,31 @@ impl Sequence {
             return None;
         }
         self.update_place(None, change)
+    }
+
+    /// Lends the node at an end and counts one element more in it, which the caller adds.
+    #[inline]
+    pub(super) fn grow_edge(&mut self, end: End) -> Option<&mut Node> {
+        self.count += 1;
+        let mut tree = &mut self.root;
+        loop {
+            match tree {
+                Tree::Branch(kids) => {
+                    let kid = match end {
+                        End::Front => kids.first_mut(),
+                        End::Back => kids.last_mut(),
+                    }?;
+                    kid.count += 1;
+                    tree = &mut kid.tree;
+                }
+                Tree::Leaf(nodes) => {
+                    return match end {
+                        End::Front => nodes.first_mut(),
+                        End::Back => nodes.last_mut(),
+                    };
+                }
+            }
+        }
     }
 
     /// `None` is the last element.

@@ -34,7 +34,8 @@ pub fn save(
     take: impl FnOnce(&mut dyn SnapshotSink) -> io::Result<Totals>,
 ) -> io::Result<Totals> {
     let file = disk.create(path);
-    let mut sink = Commands { file: None, error: None, buffer: Vec::new(), db: None, unsynced: syncs_in_pieces.then_some(0) };
+    let mut sink =
+        Commands { file: None, error: None, buffer: Vec::new(), db: None, unsynced: syncs_in_pieces.then_some(0) };
     match file {
         Ok(file) => sink.file = Some(file),
         // The snapshot has begun and must be run to its end all the same.

@@ -10,6 +10,7 @@
 //! ```
 //! Source: the file format that Redis 7.2 writes and reads.
 
+pub mod check;
 mod encode;
 mod load;
 mod save;
@@ -18,6 +19,6 @@ mod split;
 mod tests;
 
 pub use encode::{Encoder, Header, Replication};
-pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Watcher, load};
+pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Viewer, Watcher, load};
 pub use save::{SaveError, SaveStep, save};
 pub use split::{LoadError, Part, Splitter};

@@ -130,6 +130,7 @@ pub struct Splitter<R> {
     /// Database at the beginning of what is parsed.
     chunk_db: DbIndex,
     databases: u32,
+    keeps_modules: bool,
 }
 
 /// One thing in the window.
@@ -161,6 +162,7 @@ impl<R: Read> Splitter<R> {
             db: DbIndex(0),
             chunk_db: DbIndex(0),
             databases,
+            keeps_modules: false,
         };
         splitter.fill(9)?;
         let Some(signature) = splitter.window.first_chunk::<9>() else { return Err(LoadError::ShortRead) };
@@ -174,6 +176,18 @@ impl<R: Read> Splitter<R> {
         splitter.parsed = 9;
         splitter.consume();
         Ok(splitter)
+    }
+
+    /// Does not refuse values of modules: they are in the chunks.
+    #[must_use]
+    pub fn keeping_modules(mut self) -> Splitter<R> {
+        self.keeps_modules = true;
+        self
+    }
+
+    /// Bytes that were read and not parsed: where the error lies after one.
+    pub fn pending(&self) -> &[u8] {
+        self.window.get(self.parsed..).unwrap_or(&[])
     }
 
     /// The version of the file's format.
@@ -200,7 +214,7 @@ impl<R: Read> Splitter<R> {
             let start = self.parsed;
             let rest = self.window.get(start..).unwrap_or(&[]);
             let mut reader = Reader::new(rest);
-            match read_item(&mut reader) {
+            match read_item(&mut reader, self.keeps_modules) {
                 Ok(item) => {
                     let len = rest.len() - reader.rest().len();
                     if let Some(part) = self.take(item, start, len)? {
@@ -215,7 +229,10 @@ impl<R: Read> Splitter<R> {
                     self.fill((2 * have).max(CHUNK_BYTES))?;
                 }
                 Err(error) => {
-                    // What was whole before it is of no use: the file is refused.
+                    // What is whole before it is handed out first; then it is met again.
+                    if let Some(chunk) = self.chunk() {
+                        return Ok(Part::Chunk(chunk));
+                    }
                     return Err(self.named(error, start));
                 }
             }
@@ -311,7 +328,7 @@ impl<R: Read> Splitter<R> {
 }
 
 /// Reads one thing. A record's attributes belong to it.
-fn read_item(reader: &mut Reader<'_>) -> Result<Item, DecodeError> {
+fn read_item(reader: &mut Reader<'_>, keeps_modules: bool) -> Result<Item, DecodeError> {
     loop {
         match reader.byte()? {
             opcode::EXPIRETIME => drop(reader.i32_le()?),
@@ -340,7 +357,7 @@ fn read_item(reader: &mut Reader<'_>) -> Result<Item, DecodeError> {
             byte => {
                 let value_type = ValueType::from_byte(byte)?;
                 reader.skip_string()?;
-                if matches!(value_type, ValueType::Module2 | ValueType::ModulePreGa) {
+                if !keeps_modules && matches!(value_type, ValueType::Module2 | ValueType::ModulePreGa) {
                     return Err(DecodeError::Unsupported(value_type));
                 }
                 skip(value_type, reader)?;

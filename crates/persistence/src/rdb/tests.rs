@@ -29,6 +29,7 @@ fn options<'a>(list: &'a list::ListLimits) -> LoadOptions<'a> {
         checks: true,
         scrutiny: Scrutiny::Structure,
         key_delay_us: 0,
+        viewer: None,
     }
 }
 
@@ -431,4 +432,55 @@ fn mutated_files_never_panic_hang_or_take_memory() {
         }
         let _ = Data::new().load_with(&bad, &options, &mut Silent);
     }
+}
+
+fn report(bytes: &[u8]) -> (bool, String) {
+    let mut out = Vec::new();
+    let is_fine = check::check(bytes, "dump.rdb", NOW_MS, &mut out, |_| {}).unwrap();
+    (is_fine, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn check_rdb_reports_as_redis_does() {
+    let file = file_of(11, |writer| {
+        writer.byte(opcode::AUX);
+        writer.string(b"redis-ver");
+        writer.string(b"7.2.5");
+        writer.byte(opcode::SELECTDB);
+        writer.length(5);
+        string_record(writer, "a", "x");
+        writer.byte(opcode::EXPIRETIME_MS);
+        writer.raw(&5_i64.to_le_bytes());
+        string_record(writer, "b", "y");
+    });
+    let (is_fine, text) = report(&file);
+    assert!(is_fine);
+    assert_eq!(
+        text,
+        "[offset 0] Checking RDB file dump.rdb\n\
+         [offset 26] AUX FIELD redis-ver = '7.2.5'\n\
+         [offset 28] Selecting DB ID 5\n\
+         [offset 56] Checksum OK\n\
+         [offset 56] \\o/ RDB looks OK! \\o/\n\
+         [info] 2 keys read\n\
+         [info] 1 expires\n\
+         [info] 1 already expired\n"
+    );
+    let (is_fine, text) = report(&file[..44]);
+    assert!(!is_fine);
+    assert!(text.contains("--- RDB ERROR DETECTED ---\n"), "{text}");
+    assert!(text.contains("] Unexpected EOF reading RDB file\n"), "{text}");
+    assert!(text.contains("[additional info] While doing: read-object-value\n"), "{text}");
+    assert!(text.contains("[additional info] Reading key 'b'\n"), "{text}");
+    assert!(text.contains("[additional info] Reading type 0 (string)\n[info] 2 keys read\n"), "{text}");
+    let mut bad = file.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    assert!(report(&bad).1.contains("RDB CRC error\n[additional info] While doing: check-sum\n[info] 2 keys read\n"));
+    assert!(report(&file_of(11, |writer| writer.byte(100))).1.contains("Invalid object type: 100\n"));
+    assert_eq!(
+        report(b"REDIS0099").1,
+        "[offset 0] Checking RDB file dump.rdb\n--- RDB ERROR DETECTED ---\n\
+         [offset 9] Can't handle RDB format version 99\n[additional info] While doing: start\n\
+         [additional info] Reading type 0 (string)\n[info] 0 keys read\n[info] 0 expires\n[info] 0 already expired\n"
+    );
 }

@@ -94,6 +94,10 @@ pub(super) fn backlen_size(encoded: usize) -> usize {
 #[inline]
 #[allow(clippy::indexing_slicing, reason = "a size is at most five")]
 pub(super) fn encode_backlen(encoded: usize) -> ([u8; 5], usize) {
+    if encoded < 128 {
+        let [low, ..] = encoded.to_le_bytes();
+        return ([low, 0, 0, 0, 0], 1);
+    }
     let size = backlen_size(encoded);
     let mut bytes = [0; 5];
     let mut rest = encoded;

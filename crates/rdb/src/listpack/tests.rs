@@ -25,6 +25,9 @@ enum Step {
     Delete(usize),
     DeleteRange(i64, usize),
     SplitAndJoin(usize),
+    PushFront(Vec<u8>, usize),
+    DeleteFirst(usize),
+    CloseGap,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -37,6 +40,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<usize>().prop_map(Step::Delete),
         1 => (-12..12_i64, 0..4_usize).prop_map(|(at, count)| Step::DeleteRange(at, count)),
         1 => any::<usize>().prop_map(Step::SplitAndJoin),
+        4 => (value(), 0..200_usize).prop_map(|(value, room)| Step::PushFront(value, room)),
+        3 => (0..300_usize).prop_map(Step::DeleteFirst),
+        1 => Just(Step::CloseGap),
     ]
 }
 
@@ -51,6 +57,20 @@ fn run(listpack: &mut Listpack, model: &mut Vec<Vec<u8>>, step: Step) {
         Step::Prepend(value) => {
             listpack.prepend(&value);
             model.insert(0, value);
+        }
+        Step::PushFront(value, room) => {
+            listpack.push_front(&value, room);
+            model.insert(0, value);
+        }
+        Step::DeleteFirst(gap_max) => {
+            listpack.delete_first(gap_max);
+            if !model.is_empty() {
+                model.remove(0);
+            }
+        }
+        Step::CloseGap => {
+            listpack.close_gap();
+            assert_eq!(listpack.allocated_bytes(), crate::size_class::round_up(listpack.bytes_len()));
         }
         Step::InsertBefore(at, value) if !model.is_empty() => {
             let at = pick(at);
@@ -173,6 +193,34 @@ fn bytes_are_those_of_redis() {
     ];
     assert_eq!(&listpack.as_bytes()[4..], &expected[4..]);
     assert_eq!(usize::from(listpack.as_bytes()[0]), listpack.bytes_len());
+}
+
+#[test]
+fn a_gap_takes_pushes_and_pops_without_moving_the_rest() {
+    let mut listpack = Listpack::new();
+    for number in 0..1000 {
+        listpack.append(format!("element {number}").as_bytes());
+    }
+    let place = |listpack: &Listpack| listpack.as_bytes().as_ptr_range().end;
+    listpack.push_front(b"first", 1000);
+    let end = place(&listpack);
+    for number in 0..50 {
+        listpack.push_front(format!("pushed {number}").as_bytes(), 1000);
+        assert_eq!(place(&listpack), end, "the end stays where it is");
+    }
+    for number in (0..50).rev() {
+        assert!(listpack.get(listpack.first().unwrap()).eq_bytes(format!("pushed {number}").as_bytes()));
+        listpack.delete_first(5000);
+        assert_eq!(place(&listpack), end, "the end stays where it is");
+    }
+    let (bytes, kept) = (listpack.as_bytes().to_vec(), listpack.allocated_bytes());
+    listpack.close_gap();
+    assert_eq!(listpack.as_bytes(), bytes, "a gap shows nowhere");
+    assert!(listpack.allocated_bytes() < kept, "the gap is given back");
+    while !listpack.is_empty() {
+        listpack.delete_first(listpack.bytes_len() / 2);
+        assert!(listpack.allocated_bytes() <= 64 + 2 * listpack.bytes_len(), "a gap has a bound");
+    }
 }
 
 #[test]

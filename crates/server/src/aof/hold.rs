@@ -1,6 +1,6 @@
 //! The workers' part: writing at the end of a turn, and replies that are held back until what they acknowledge is safe.
 
-use super::HOLD_MAX;
+use super::{HOLD_MAX, HOLD_MAX_WRITING};
 use crate::worker::Worker;
 use net::{ConnId, Conns, Context};
 use std::collections::VecDeque;
@@ -75,10 +75,11 @@ impl Worker {
         }
         aof.ring(is_always, !is_always);
         if is_always {
-            return Some(HOLD_MAX);
+            return Some(HOLD_MAX_WRITING);
         }
         let oldest = self.held.queue.front().map_or(now, |(.., since)| *since);
-        let left = HOLD_MAX.saturating_sub(oldest.elapsed());
+        let most = if aof.syncing.load(Ordering::Relaxed) { HOLD_MAX } else { HOLD_MAX_WRITING };
+        let left = most.saturating_sub(oldest.elapsed());
         if left.is_zero() {
             aof.stalled.store(true, Ordering::SeqCst);
             aof.figures.delayed.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +90,8 @@ impl Worker {
             self.release(conns);
             return None;
         }
-        Some(left)
+        // The file may come to be forced to disk meanwhile.
+        Some(left.min(HOLD_MAX))
     }
 
     /// Writes the log, unless another thread is at it for long. True: it is written.

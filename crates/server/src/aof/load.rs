@@ -7,7 +7,7 @@
 use super::rewrite::{directory_of, name_of};
 use crate::config::Config;
 use crate::durability::claim::{Claim, Purpose};
-use crate::durability::load::{LoadRules, load_parts, log_failure};
+use crate::durability::load::{LoadRules, LoadingState, empty_all, load_parts, log_failure};
 use crate::exec::{Step, single};
 use crate::log;
 use crate::process::error_text;
@@ -16,8 +16,8 @@ use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::worker::Worker;
 use commands::CommandId;
-use keyspace::LockSet;
 use keyspace::eviction::AccessClock;
+use keyspace::{Events, LockSet};
 use net::ConnId;
 use persistence::aof::manifest::manifest_name;
 use persistence::aof::{Frame, FrameError, Frames, Log, Manifest, ManifestError};
@@ -77,6 +77,32 @@ pub fn load(shared: &Arc<Shared>, config: &Config, claim: &mut Claim) -> Result<
     Ok(true)
 }
 
+/// DEBUG LOADAOF: writes what is to be written, empties the data set and loads it from the log.
+///
+/// # Errors
+/// What the client is told.
+pub(crate) fn reload(shared: &Arc<Shared>, config: &Config, events: &mut Events) -> Result<(), &'static str> {
+    const FAILED: &str = "ERR Error trying to load the AOF files, check server logs.";
+    let mut claim = Claim::wait(shared, Purpose::Loading);
+    let state = LoadingState::begin(shared, 0);
+    if shared.aof.is_fed() && !shared.write_pending(&mut shared.aof.writer.lock()) {
+        return Err(FAILED);
+    }
+    if let Some(locks) = claim.walkers().first_mut() {
+        empty_all(locks, events);
+    }
+    let loaded = load(shared, config, &mut claim);
+    drop(claim);
+    drop(state);
+    match loaded {
+        Ok(true) => {
+            log!(Level::Notice, "Append Only File loaded by DEBUG LOADAOF");
+            Ok(())
+        }
+        _ => Err(FAILED),
+    }
+}
+
 /// Opens the log to be written, after [`load`]: a new one gets its first base. To be called before clients are served.
 ///
 /// # Errors
@@ -89,10 +115,7 @@ pub fn open(shared: &Arc<Shared>, config: &Config) -> Result<(), Failed> {
         Failed
     };
     let shown = files.directory.display().to_string();
-    files
-        .disk
-        .create_directory(&files.directory)
-        .map_err(|error| say("or create append-only dir", &shown, &error))?;
+    files.disk.create_directory(&files.directory).map_err(|error| say("or create append-only dir", &shown, &error))?;
     if files.manifest.is_empty() {
         files.make_base(shared, config).map_err(|error| {
             log!(Level::Warning, "Write error writing append only file on disk: {}", error_text(&error));
@@ -287,6 +310,7 @@ impl Player {
         worker.events.wanted = keyspace::NotifyClass::default();
         worker.slow_ticks = u64::MAX;
         worker.is_replaying = true;
+        worker.locks.effects.mute();
         worker.reply.set_proto(Proto::Resp2);
         let now_ms = crate::process::now_ms();
         worker.clock = AccessClock::at(now_ms, worker.settings.policy.is_lfu(), 10, 1);
@@ -328,7 +352,11 @@ impl Player {
             log!(
                 Level::Notice,
                 "{}",
-                if is_old { "Reading RDB preamble from AOF file..." } else { "Reading RDB base file on AOF loading..." }
+                if is_old {
+                    "Reading RDB preamble from AOF file..."
+                } else {
+                    "Reading RDB base file on AOF loading..."
+                }
             );
             let frames = self.load_base(claim, file, start, name, is_old)?;
             if is_old {
@@ -412,7 +440,11 @@ impl Player {
                         Level::Warning,
                         "Bad file format reading the append only file {name}: make a backup of your AOF file, then use ./redis-check-aof --fix <filename.manifest>"
                     );
-                    log!(Level::Warning, "The fault is at offset {offset} (0x{offset:x}) of {}: {why}. All before it is intact. `oxidis check-aof` tells how much lies behind it", path.display());
+                    log!(
+                        Level::Warning,
+                        "The fault is at offset {offset} (0x{offset:x}) of {}: {why}. All before it is intact. `oxidis check-aof` tells how much lies behind it",
+                        path.display()
+                    );
                     break Err(Failed);
                 }
                 Err(FrameError::Io(error)) => {
@@ -490,9 +522,9 @@ pub(crate) fn is_relative(id: CommandId, args: Args<'_>) -> bool {
     use CommandId as C;
     match id {
         C::Expire | C::Pexpire | C::Setex | C::Psetex | C::Xadd => true,
-        C::Set | C::Getex => args.iter().skip(2).any(|word| {
-            word.eq_ignore_ascii_case(b"ex") || word.eq_ignore_ascii_case(b"px")
-        }),
+        C::Set | C::Getex => {
+            args.iter().skip(2).any(|word| word.eq_ignore_ascii_case(b"ex") || word.eq_ignore_ascii_case(b"px"))
+        }
         C::Restore => !args.iter().skip(4).any(|word| word.eq_ignore_ascii_case(b"absttl")),
         _ => false,
     }

@@ -23,6 +23,8 @@
 pub(crate) mod hold;
 pub mod load;
 pub mod rewrite;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod writer;
 
@@ -36,8 +38,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 pub(crate) use writer::Writer;
 
-/// A reply waits for its write to the file so long at most, unless it is to be forced to disk.
+/// A reply waits so long at most for its write to the file while the file is being forced to disk.
 pub(crate) const HOLD_MAX: Duration = Duration::from_millis(50);
+/// The same while it is not: then a write takes no time, unless the threads do not get to run.
+pub(crate) const HOLD_MAX_WRITING: Duration = Duration::from_millis(1000);
 
 /// Whether there is a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,10 +77,15 @@ pub struct Aof {
     stamps: AtomicBool,
     /// `no-appendfsync-on-rewrite`.
     spares_disk: AtomicBool,
+    /// DEBUG AOF-FLUSH-SLEEP: microseconds that forcing the log to disk takes longer.
+    pub(crate) flush_sleep_us: AtomicU64,
     /// Workers that hold replies back, a bit each (those beyond 63 share bits).
     waiting: AtomicU64,
     bell: Mutex<Bell>,
-    rung: Condvar,
+    /// For the thread that syncs.
+    rung_sync: Condvar,
+    /// For the thread that writes.
+    rung_write: Condvar,
     pub(crate) figures: Figures,
     pub(crate) rewrite: rewrite::Rewrites,
 }
@@ -113,9 +122,11 @@ impl Default for Aof {
             full: AtomicBool::new(false),
             stamps: AtomicBool::new(false),
             spares_disk: AtomicBool::new(false),
+            flush_sleep_us: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             bell: Mutex::default(),
-            rung: Condvar::new(),
+            rung_sync: Condvar::new(),
+            rung_write: Condvar::new(),
             figures: Figures::default(),
             rewrite: rewrite::Rewrites::default(),
         }
@@ -226,9 +237,19 @@ impl Aof {
     /// Has the threads look for work.
     fn ring(&self, sync: bool, write: bool) {
         let mut bell = self.bell.lock();
-        bell.sync |= sync;
-        bell.write |= write;
-        self.rung.notify_all();
+        if sync && !std::mem::replace(&mut bell.sync, true) {
+            self.rung_sync.notify_one();
+        }
+        if write && !std::mem::replace(&mut bell.write, true) {
+            self.rung_write.notify_one();
+        }
+    }
+
+    /// Has the threads end.
+    fn end_threads(&self) {
+        self.bell.lock().end = true;
+        self.rung_sync.notify_all();
+        self.rung_write.notify_all();
     }
 
     /// Tells workers that hold replies back that some may go.
@@ -295,11 +316,7 @@ impl Shared {
         if !self.aof.is_fed() {
             return true;
         }
-        {
-            let mut bell = self.aof.bell.lock();
-            bell.end = true;
-            self.aof.rung.notify_all();
-        }
+        self.aof.end_threads();
         crate::log!(crate::process::log::Level::Notice, "Calling fsync() on the AOF file.");
         let mut writer = self.aof.writer.lock();
         self.write_pending(&mut writer);

@@ -292,22 +292,12 @@ fn run(shared: &Arc<Shared>, claim: Claim) {
     shared.aof.ring(true, true);
 }
 
-fn rewrite(
-    shared: &Arc<Shared>,
-    claim: Claim,
-    config: &Config,
-    is_unwanted: &mut Arc<AtomicBool>,
-) -> io::Result<()> {
+fn rewrite(shared: &Arc<Shared>, claim: Claim, config: &Config, is_unwanted: &mut Arc<AtomicBool>) -> io::Result<()> {
     let aof = &shared.aof;
     let disk = shared.durability.disk.clone();
     let directory = directory_of(config);
     disk.create_directory(&directory).inspect_err(|error| {
-        log!(
-            Level::Warning,
-            "Can't open or create append-only dir {}: {}",
-            directory.display(),
-            error_text(error)
-        );
+        log!(Level::Warning, "Can't open or create append-only dir {}: {}", directory.display(), error_text(error));
     })?;
     // Most of what is to be forced to disk at the instant is forced before it.
     let handle = aof.writer.lock().log.as_ref().and_then(|log| log.sync_handle().ok());
@@ -339,14 +329,12 @@ fn rewrite(
     let mut writer = aof.writer.lock();
     let Some(log) = writer.log.as_mut() else { return Err(io::ErrorKind::Interrupted.into()) };
     let keeps_history = config.aof_disable_auto_gc;
-    let old: Vec<String> = log.manifest().base.iter().chain(&log.manifest().increments).map(|part| part.name.clone()).collect();
+    let old: Vec<String> =
+        log.manifest().base.iter().chain(&log.manifest().increments).map(|part| part.name.clone()).collect();
     let name = log.replace_base(&temporary, is_rdb, bytes, first, keeps_history).inspect_err(|_| {
         let _ = disk.remove(&path);
     })?;
-    log!(
-        Level::Notice,
-        "Successfully renamed the temporary AOF base file {temporary} into {name}"
-    );
+    log!(Level::Notice, "Successfully renamed the temporary AOF base file {temporary} into {name}");
     let in_force: Vec<&str> = log.manifest().increments.iter().map(|part| part.name.as_str()).collect();
     for name in old.iter().filter(|name| !keeps_history && !in_force.contains(&name.as_str())) {
         log!(Level::Notice, "Removing the history file {name} in the background");

@@ -23,9 +23,15 @@ impl Shared {
             return Ok(());
         }
         let shared = self.clone();
-        std::thread::Builder::new().name("aof-sync".into()).spawn(move || sync_loop(&shared))?;
+        std::thread::Builder::new().name("aof-sync".into()).spawn(move || {
+            bind(&shared);
+            sync_loop(&shared);
+        })?;
         let shared = self.clone();
-        std::thread::Builder::new().name("aof-write".into()).spawn(move || write_loop(&shared))?;
+        std::thread::Builder::new().name("aof-write".into()).spawn(move || {
+            bind(&shared);
+            write_loop(&shared);
+        })?;
         Ok(())
     }
 
@@ -33,6 +39,14 @@ impl Shared {
     fn spares_disk(&self) -> bool {
         self.aof.spares_disk.load(Ordering::Relaxed)
             && matches!(self.durability.claims.purpose(), Some(Purpose::AofRewrite | Purpose::File))
+    }
+}
+
+/// Keeps the calling thread on the processors for background work.
+fn bind(shared: &Shared) {
+    let list = &shared.config.snapshot().bio_cpulist;
+    if let Err(error) = crate::process::system::set_processors(list) {
+        log!(Level::Warning, "Cannot bind a thread to the processors of bio_cpulist: {}", error_text(&error));
     }
 }
 
@@ -48,12 +62,12 @@ fn write_loop(shared: &Shared) {
                 }
                 let has_error = aof.write_errno.load(Ordering::SeqCst) != 0;
                 if has_error {
-                    let timed_out = aof.rung.wait_for(&mut bell, RETRY_EVERY).timed_out();
+                    let timed_out = aof.rung_write.wait_for(&mut bell, RETRY_EVERY).timed_out();
                     if timed_out {
                         break;
                     }
                 } else {
-                    aof.rung.wait(&mut bell);
+                    aof.rung_write.wait(&mut bell);
                 }
             }
             bell.write = false;
@@ -86,8 +100,8 @@ fn sync_loop(shared: &Arc<Shared>) {
                 }
                 let left = SYNC_EVERY.saturating_sub(last.elapsed());
                 if !aof.is_fed() {
-                    aof.rung.wait(&mut bell);
-                } else if left.is_zero() || aof.rung.wait_for(&mut bell, left).timed_out() {
+                    aof.rung_sync.wait(&mut bell);
+                } else if left.is_zero() || aof.rung_sync.wait_for(&mut bell, left).timed_out() {
                     break;
                 }
             }
@@ -131,6 +145,10 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
     let Some(open) = handle.as_mut() else { return };
     aof.syncing.store(true, Ordering::SeqCst);
     let started = Instant::now();
+    let sleep_us = aof.flush_sleep_us.load(Ordering::Relaxed);
+    if sleep_us > 0 {
+        std::thread::sleep(Duration::from_micros(sleep_us));
+    }
     let result = open.sync();
     let took = started.elapsed();
     aof.syncing.store(false, Ordering::SeqCst);
@@ -146,7 +164,8 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
             aof.durable.fetch_max(upto, Ordering::SeqCst);
         }
         Err(error) => {
-            let is_present = aof.writer.lock().log.as_ref().is_some_and(|log: &Log| log.generation() == open.generation);
+            let is_present =
+                aof.writer.lock().log.as_ref().is_some_and(|log: &Log| log.generation() == open.generation);
             *handle = None;
             if is_present {
                 sync_failed(shared, aof, &error);

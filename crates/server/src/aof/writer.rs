@@ -83,7 +83,11 @@ impl Shared {
         loop {
             if pending.is_empty() {
                 let stamp_s = super::now_s();
-                if self.aof.stamps.load(Ordering::Relaxed) && writer.is_between && !is_stamped && stamp_s != writer.stamped_s {
+                if self.aof.stamps.load(Ordering::Relaxed)
+                    && writer.is_between
+                    && !is_stamped
+                    && stamp_s != writer.stamped_s
+                {
                     pending.extend_from_slice(format!("#TS:{stamp_s}\r\n").as_bytes());
                 }
                 let stamp = pending.len();
@@ -125,7 +129,8 @@ impl Shared {
             log!(Level::Warning, "AOF write error looks solved, Redis can write again.");
             self.heed_aof();
         }
-        if aof.stalled.load(Ordering::Relaxed) && self.keyspace.journal.end().saturating_sub(upto) < WRITE_BYTES as u64 {
+        if aof.stalled.load(Ordering::Relaxed) && self.keyspace.journal.end().saturating_sub(upto) < WRITE_BYTES as u64
+        {
             aof.stalled.store(false, Ordering::SeqCst);
         }
         if aof.full.load(Ordering::Relaxed) {

@@ -8,6 +8,8 @@ use super::table::{Config, DIRECTIVES};
 pub struct Directive {
     /// Its name.
     pub name: &'static str,
+    /// It as an option of the command line, with its value.
+    pub option: &'static str,
     /// A second, older name.
     pub alias: Option<&'static str>,
     /// How its value is parsed and printed.
@@ -42,12 +44,6 @@ pub enum Work {
     Cluster,
     /// Encrypted connections.
     Tls,
-    /// Users and their rights.
-    Acl,
-    /// Lua scripts and functions.
-    Scripting,
-    /// Invalidation messages for client-side caches.
-    ClientTracking,
 }
 
 impl Work {
@@ -58,9 +54,6 @@ impl Work {
             Work::Durability => "durability",
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
-            Work::Acl => "ACL",
-            Work::Scripting => "scripting",
-            Work::ClientTracking => "client tracking",
         }
     }
 }

@@ -9,10 +9,10 @@ use std::io::{Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::directive::{Applies, find};
+use super::directive::find;
 use super::split::{push_quoted, split_arguments, trim};
 use super::store::{change_directory, normalize, warnings_about};
-use super::table::{Config, DIRECTIVES, RETIRED, STATEMENTS};
+use super::table::{Config, DIRECTIVES, RETIRED};
 use super::{Kind, expand};
 use crate::process::log::Level;
 use crate::process::{REDIS_VERSION, banner, error_text};
@@ -34,6 +34,8 @@ pub enum Invocation {
         /// The exit code.
         code: i32,
     },
+    /// Tell what the server takes, `--help`.
+    Help,
     /// Check the machine, `--check-system`.
     CheckSystem,
     /// Test some memory, `--test-memory`.
@@ -126,7 +128,7 @@ fn special_invocation(arguments: &[Vec<u8>]) -> Option<Invocation> {
     let print = |text, to_stdout, code| Some(Invocation::Print { text, to_stdout, code });
     match arguments.first()?.as_slice() {
         b"-v" | b"--version" => print(banner::version_line(), true, 0),
-        b"-h" | b"--help" => print(banner::usage(), false, 1),
+        b"-h" | b"--help" => Some(Invocation::Help),
         b"--check-system" => Some(Invocation::CheckSystem),
         b"--test-memory" => {
             let amount = match arguments {
@@ -332,6 +334,11 @@ impl<'a> Loader<'a> {
             }
             (b"rename-command", [old, new]) => self.rename_command(old, new),
             (b"user", [_, ..]) => {
+                crate::acl::file::check_declaration(arguments, &self.users).map_err(|(index, error)| {
+                    // Redis: the index counts the words of the line, this one included.
+                    let shown = if index == 0 { name } else { arguments.get(index - 1).map_or(name, Vec::as_slice) };
+                    LineError::Text(format!("Error in user declaration '{}': {error}", String::from_utf8_lossy(shown)))
+                })?;
                 self.users.push(arguments.to_vec());
                 Ok(())
             }
@@ -341,7 +348,12 @@ impl<'a> Loader<'a> {
             }
             (name, []) if name.contains(&b'.') => Err("Module config specified without value".into()),
             (b"sentinel", [_, ..]) => Err("sentinel directive while not in sentinel mode".into()),
-            _ => Err("Bad directive or wrong number of arguments".into()),
+            (name, _) => {
+                let known = super::directive::all_names().map(|named| named.name);
+                let meant = options::nearest(&String::from_utf8_lossy(name), known);
+                let hint = meant.map(|meant| format!("\nDid you mean '{meant}'?")).unwrap_or_default();
+                Err(LineError::Text(format!("Bad directive or wrong number of arguments{hint}")))
+            }
         }
     }
 
@@ -405,14 +417,6 @@ impl<'a> Loader<'a> {
         warnings.extend(retired.map(|name| {
             format!("WARNING: the directive '{name}' is accepted but has no effect: Redis 7.2 retired it.")
         }));
-        if !self.users.is_empty()
-            && let Some((name, Applies::Later(work), _)) = STATEMENTS.iter().find(|(name, ..)| *name == "user")
-        {
-            warnings.push(format!(
-                "WARNING: the directive '{name}' is accepted but has no effect yet: it follows with the {} work.",
-                work.name()
-            ));
-        }
         self.notices.extend(warnings.into_iter().map(|line| (Level::Warning, line)));
         Ok(Invocation::Run(Box::new(Startup {
             config: self.config,

@@ -92,6 +92,7 @@ macro_rules! directives {
         pub static DIRECTIVES: &[Directive] = &[$(
             Directive {
                 name: $name,
+                option: concat!("--", $name, " <value>"),
                 alias: directives!(@alias $($alias)?),
                 kind: $kind,
                 doc: $doc,
@@ -155,7 +156,7 @@ directives! {
     "server_cpulist" => server_cpulist: Vec<u8> = text(""),
         UNSET_TEXT, FIXED, Acts, "The processors that the workers may run on.";
     "bio_cpulist" => bio_cpulist: Vec<u8> = text(""),
-        UNSET_TEXT, FIXED, Later(Work::Durability), "The processors that background threads may run on.";
+        UNSET_TEXT, FIXED, Acts, "The processors that background threads may run on.";
     "aof_rewrite_cpulist" => aof_rewrite_cpulist: Vec<u8> = text(""),
         UNSET_TEXT, FIXED, Never("the log of changes is rewritten without a child process"), "The processors of the child that rewrites the log of changes.";
     "bgsave_cpulist" => bgsave_cpulist: Vec<u8> = text(""),
@@ -207,11 +208,11 @@ directives! {
     "requirepass" => requirepass: Vec<u8> = text(""),
         UNSET_TEXT, SECRET, Acts, "The password of the default user.";
     "aclfile" => aclfile: Vec<u8> = text(""),
-        TEXT, FIXED, Later(Work::Acl), "The file of users.";
+        TEXT, FIXED, Acts, "The file of users.";
     "acl-pubsub-default" => acl_pubsub_default: AclPubsubDefault = AclPubsubDefault::Resetchannels,
-        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Later(Work::Acl), "The channels that a new user may use.";
+        Kind::Enum(AclPubsubDefault::WORDS), MUTABLE, Acts, "The channels that a new user may use.";
     "acllog-max-len" => acllog_max_len: i64 = 128,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Acl), "How many refusals ACL LOG remembers.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many refusals ACL LOG remembers.";
     "enable-protected-configs" => enable_protected_configs: ProtectedAction = ProtectedAction::No,
         Kind::Enum(ProtectedAction::WORDS), FIXED, Acts, "Who may change directives that reach into the file system.";
     "enable-debug-command" => enable_debug_command: ProtectedAction = ProtectedAction::No,
@@ -270,7 +271,7 @@ directives! {
     "active-defrag-max-scan-fields" => active_defrag_max_scan_fields: i64 = 1000,
         int(1, LONG_MAX), MUTABLE, Never("there is no active defragmentation"), "Fields above which a value is defragmented in parts.";
     "tracking-table-max-keys" => tracking_table_max_keys: usize = 1_000_000,
-        int(0, LONG_MAX), MUTABLE, Later(Work::ClientTracking), "How many keys the table of client-side caches holds.";
+        int(0, LONG_MAX), MUTABLE, Acts, "How many keys the table of client-side caches holds.";
     // Encodings.
     "hash-max-listpack-entries" / "hash-max-ziplist-entries" => hash_max_listpack_entries: usize = 512,
         int(0, LONG_MAX), MUTABLE, Acts, "The most fields of a hash kept as a listpack.";
@@ -310,7 +311,11 @@ directives! {
     "notify-keyspace-events" => notify_keyspace_events: EventClasses = EventClasses::default(),
         Kind::Events, MUTABLE, Acts, "The classes of key events that are published.";
     "busy-reply-threshold" / "lua-time-limit" => busy_reply_threshold: i64 = 5000,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Scripting), "Milliseconds after which other clients are told that a script is running.";
+        int(0, LONG_MAX), MUTABLE, Acts, "Milliseconds after which other clients are told that a script is running.";
+    "script-memory-limit" => script_memory_limit: u64 = 256 << 20,
+        memory(0, ULLONG_MAX), MUTABLE, Acts, "The most memory that a script's interpreter may use; each worker has one. 0 is no limit.";
+    "script-undeclared-keys" => script_undeclared_keys: bool = true,
+        BOOL, MUTABLE, Acts, "Let scripts use keys that they did not declare, which makes them run one at a time; no: an error.";
     // Durability.
     "dir" => dir: Vec<u8> = working_directory(),
         Kind::Directory, PROTECTED.and(DENIED_WHILE_LOADING), Acts, "The working directory.";
@@ -502,7 +507,7 @@ directives! {
 pub static STATEMENTS: &[(&str, Applies, &str)] = &[
     ("include", Acts, "Read another file, or all files that match a pattern, at this place."),
     ("rename-command", Acts, "Give a command another name, or take it away with an empty one."),
-    ("user", Later(Work::Acl), "Declare a user with a password and rights."),
+    ("user", Acts, "Declare a user with a password and rights."),
     ("loadmodule", Never("there are no loadable modules; the server refuses to start"), "Load a module."),
 ];
 

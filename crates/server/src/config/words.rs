@@ -171,6 +171,14 @@ word_enum! {
     }
 }
 
+impl AclPubsubDefault {
+    /// Whether new users may use all channels.
+    #[must_use]
+    pub fn allows_all(self) -> bool {
+        self == AclPubsubDefault::Allchannels
+    }
+}
+
 word_enum! {
     /// `sanitize-dump-payload`: whose serialized values are checked in depth.
     SanitizeDumpPayload {

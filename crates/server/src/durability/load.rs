@@ -20,14 +20,17 @@ use keyspace::eviction::AccessClock;
 use keyspace::{Events, LockSet};
 use net::ConnId;
 use parking_lot::Mutex;
+use persistence::bar::Bar;
 use persistence::rdb::{self, Functions, LoadError, LoadOptions, Loaded, Progress, Splitter, Watcher};
 use resp::Args;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// Between two looks at how far a load is.
+const BAR_EVERY: Duration = Duration::from_millis(50);
 /// The answer to what cannot run while data is loaded.
 pub(crate) const LOADING: CmdError = CmdError::new("LOADING Redis is loading the dataset in memory");
 
@@ -148,7 +151,9 @@ pub fn load_parts(
             _ => Scrutiny::Structure,
         },
         key_delay_us: config.key_load_delay,
+        viewer: Some(rdb::Viewer(&|db, key, value| shared.note_loaded(db, key, value))),
     };
+    shared.forget_least_sizes();
     let loading = &shared.durability.loading;
     let progress = loading.progress();
     let mut teller = Teller { shared, history: FileHistory::default(), replaces: rules.replaces };
@@ -293,7 +298,7 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
     }
     let path = file_of(&config);
     let rules = LoadRules { expires: true, replaces: false };
-    let loaded = load_file(shared, &mut claim, &config, &path, rules);
+    let loaded = with_bar(shared, || load_file(shared, &mut claim, &config, &path, rules));
     drop(claim);
     drop(state);
     match loaded {
@@ -305,11 +310,45 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
         }
         Err(()) => {
             if !shared.stopping.load(Ordering::Relaxed) {
+                report(shared, &path);
                 log!(Level::Warning, "Fatal error loading the DB, check server logs. Exiting.");
             }
             false
         }
     }
+}
+
+/// Runs a load with a bar on the terminal, if there is one.
+fn with_bar<R>(shared: &Shared, work: impl FnOnce() -> R) -> R {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = std::io::stderr().is_terminal().then(|| {
+            scope.spawn(|| {
+                let loading = &shared.durability.loading;
+                let mut bar: Option<Bar> = None;
+                while !is_over.load(Ordering::SeqCst) {
+                    let total = loading.total_bytes.load(Ordering::Relaxed);
+                    if total > 0 {
+                        let done = loading.progress().bytes.load(Ordering::Relaxed);
+                        bar.get_or_insert_with(|| Bar::new("loading", total)).show(done);
+                    }
+                    std::thread::park_timeout(BAR_EVERY);
+                }
+            })
+        });
+        let result = work();
+        is_over.store(true, Ordering::SeqCst);
+        if let Some(watcher) = watcher {
+            watcher.thread().unpark();
+        }
+        result
+    })
+}
+
+/// Has the file that could not be loaded checked, as Redis does: the report goes to the standard output.
+fn report(shared: &Shared, path: &Path) {
+    // Best effort: the log has told already that the file cannot be loaded.
+    let _ = rdb::check::check_file(path, &*shared.durability.disk, &mut io::stdout().lock());
 }
 
 // ---- DEBUG RELOAD ------------------------------------------------------------------------------------------------
@@ -331,11 +370,40 @@ pub(crate) fn reload(worker: &mut Worker, id: ConnId, session: &mut Session, arg
     if Claim::is_taken(&worker.shared) {
         return Ok(Step::Retry);
     }
+    load_anew(worker, id, session, args, move |shared, config, events| {
+        reload_here(shared, config, merges, flushes, saves, events)
+    })
+}
+
+/// DEBUG LOADAOF.
+pub(crate) fn reload_log(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
+    if worker.locks.is_alone() || session.state.has(crate::session::State::IN_MULTI) {
+        return Err(CmdError::new("ERR DEBUG LOADAOF is not for transactions"));
+    }
+    if Claim::is_taken(&worker.shared) {
+        return Ok(Step::Retry);
+    }
+    load_anew(worker, id, session, args, crate::aof::load::reload)
+}
+
+/// Has `load` run on a thread of its own; the client waits for what it says.
+fn load_anew(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+    load: impl FnOnce(&Arc<Shared>, &Config, &mut Events) -> Result<(), &'static str> + Send + 'static,
+) -> Result<Step, CmdError> {
     let asker = Asker::new(worker, id, session, CommandId::Debug, args);
     let (shared, config) = (worker.shared.clone(), worker.config.clone());
     let spawned = std::thread::Builder::new().name("reload".into()).spawn(move || {
         let mut events = Events::default();
-        let answer = reload_here(&shared, &config, merges, flushes, saves, &mut events);
+        let answer = load(&shared, &config, &mut events);
         asker.answer_with(&shared, events, |reply| match answer {
             Ok(()) => reply.ok(),
             Err(text) => reply.error(text),
@@ -389,7 +457,9 @@ pub fn empty_all(locks: &mut LockSet, events: &mut Events) {
         for slot in locks.keyspace().clone().slots() {
             locks.note_streams_gone(slot, None, events);
             events.dirty += locks.empty_slot(slot, None, now_ms, &mut garbage);
+            locks.untrack_slot(slot);
         }
     });
+    events.flushed = true;
     locks.keyspace().reclaimer.free(garbage);
 }

@@ -10,6 +10,9 @@
 
 use super::route;
 use super::{Step, single};
+use crate::acl::check;
+use crate::acl::rules::Rules;
+use crate::key_stats::LARGE_REQUEST;
 use crate::session::{Session, State};
 use crate::ticks;
 use crate::worker::{Worker, flow};
@@ -40,6 +43,8 @@ pub struct Batch {
     planned: [Planned; GROUP],
     /// Their keys.
     keys: [Hashed; GROUP],
+    /// One of them is large.
+    has_large: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -56,7 +61,26 @@ impl Default for Batch {
             requests: std::array::from_fn(|_| Request::new()),
             planned: [nothing; GROUP],
             keys: [Hashed::NONE; GROUP],
+            has_large: false,
         }
+    }
+}
+
+impl Batch {
+    /// The key of a planned command, if it is sampled or large.
+    pub(crate) fn key_to_note<'a>(
+        &'a self,
+        routes: &'static [route::Route],
+        input: &'a [u8],
+        index: usize,
+        is_sample: bool,
+    ) -> Option<&'a [u8]> {
+        let planned = self.planned.get(index)?;
+        if !is_sample && planned.end - planned.start <= LARGE_REQUEST {
+            return None;
+        }
+        let args = self.requests.get(index)?.args(input.get(planned.start..planned.end)?);
+        args.get(route::of(routes, planned.id).single_key as usize)
     }
 }
 
@@ -105,6 +129,15 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                 session.parse = resp::ParseState::default();
                 if ran > 0 {
                     continue;
+                }
+                if worker.shared.scripts.board.any_busy() {
+                    // Its client may have to be told so instead of waiting.
+                    let planned = batch.planned[0];
+                    let args = batch.requests[0].args(&input[planned.start..planned.end]);
+                    if single::run(worker, id, session, args) == Step::Done {
+                        at = planned.end;
+                        continue;
+                    }
                 }
                 if worker.park_on(batch.keys[0].slot, id) {
                     return flow(at, Then::Pause);
@@ -173,6 +206,9 @@ fn gather(
     mut at: usize,
     limits: &Limits,
 ) -> (usize, usize, End) {
+    batch.has_large = false;
+    worker.renew_rights(session);
+    let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     let keeps_writes = worker.shared.replication.keeps_writes();
     for index in 0..GROUP {
@@ -193,11 +229,12 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, args, keeps_writes) {
+        match plan(worker, rules.as_deref(), args, keeps_writes) {
             Some((id, hashed)) => {
                 worker.locks.keyspace().prefetch_slot(hashed.slot);
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
+                batch.has_large |= at - start > LARGE_REQUEST;
             }
             None => return (index, start, End::Other { index, start }),
         }
@@ -207,7 +244,7 @@ fn gather(
 
 /// Whether a command may run in a group, and its hashed key.
 #[inline]
-fn plan(worker: &Worker, args: Args<'_>, keeps_writes: bool) -> Option<(CommandId, Hashed)> {
+fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>, keeps_writes: bool) -> Option<(CommandId, Hashed)> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
@@ -215,6 +252,9 @@ fn plan(worker: &Worker, args: Args<'_>, keeps_writes: bool) -> Option<(CommandI
     }
     if keeps_writes && spec.flags.contains(Flags::WRITE) {
         // A replica, or one that lacks replicas: the write may have to be refused.
+        return None;
+    }
+    if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
         return None;
     }
     let key = args.get(route.single_key as usize)?;
@@ -243,6 +283,10 @@ fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &
             worker.serve_held();
             break;
         }
+    }
+    let is_due = worker.sampler.is_due(ran);
+    if is_due | batch.has_large {
+        worker.note_group(batch, session, input, ran, is_due);
     }
     worker.locks.unlock_all();
     worker.stats.processed.add(ran as u64);

@@ -5,18 +5,24 @@
 //! clients' workers by mailbox. A waiter is *claimed* before it is served, timed out or killed, so only one of them
 //! happens.
 
+use crate::acl::User;
+use crate::acl::check::{self, Denied};
+use crate::acl::log::{Context, Reason, Refusal};
 use crate::session::{Blocked, Session, State};
 use crate::ticks;
+use crate::tracking::track_reads;
 use crate::worker::{Later, Message, READY_TOKEN, Worker};
 use commands::ctx::TimeoutReply;
-use commands::table::CommandId;
-use commands::{Block, Ctx};
+use commands::table::{CommandId, CommandSpec};
+use commands::{Block, CmdError, Ctx};
 use keyspace::journal::effects::Verbatim;
 use keyspace::lock::Wake;
+use keyspace::tracking::Tracker;
 use keyspace::waiters::Waiter;
 use keyspace::{DbIndex, DbView, ValueRef};
 use net::{ConnId, Conns};
 use resp::{Args, Proto, Reply};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +48,12 @@ impl Worker {
             };
             kept = args.iter().enumerate().map(|(index, argument)| replaced(index).unwrap_or(argument)).collect();
         }
-        let waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
+        let mut waiter = Waiter::new(waiter_id, self.index, conn.as_u64(), command, kept, session.db, resp3);
+        if let Some(waiter) = Arc::get_mut(&mut waiter) {
+            let owner = Owner { user: session.user.clone(), tracker: self.tracker_of(conn, session) };
+            let is_plain = owner.user.is_none() && owner.tracker.is_none();
+            waiter.owner = (!is_plain).then(|| Arc::new(owner) as Arc<dyn Any + Send + Sync>);
+        }
         let keys: Vec<Vec<u8>> = block.keys.clone().filter_map(|index| args.get(index)).map(<[u8]>::to_vec).collect();
         self.with_ctx(session, false, |ctx| {
             for (index, key) in keys.iter().enumerate() {
@@ -139,15 +150,28 @@ impl Worker {
         let route = self.routes[waiter.command as usize];
         let args = waiter.args.as_args();
         let Some(handler) = route.handler else { return false };
+        if self.events.has_invalidations() {
+            // What the command that woke it has changed is that client's.
+            self.tell_invalidations(self.serving.map(|conn| self.tracker(conn)));
+        }
+        let by = Tracker { worker: waiter.worker, token: waiter.token };
         let started = ticks::now();
         let mut reply = Reply::with_buffer(Vec::new(), if waiter.resp3 { Proto::Resp3 } else { Proto::Resp2 });
         let dirty = self.events.dirty;
-        let (result, block) = {
+        let (result, block) = if let Some(error) = self.waiter_refusal(waiter, route.spec) {
+            (Err(error), None)
+        } else {
             let db = DbView::new(&mut self.locks, &mut self.events, waiter.db, self.now_ms, self.clock);
             let mut ctx = Ctx { db, out: &mut reply, settings: &self.settings, may_block: true, block: None };
             let result = handler(&mut ctx, args);
+            if let Some(tracker) = owner_of(waiter).and_then(|owner| owner.tracker) {
+                track_reads(&mut ctx.db, tracker, route.spec, args);
+            }
             (result, ctx.block.take())
         };
+        if self.events.has_invalidations() {
+            self.tell_invalidations(Some(by));
+        }
         self.record(waiter.db, Verbatim::Args(args), dirty);
         match result {
             Ok(()) if block.is_some() => return false,
@@ -166,6 +190,27 @@ impl Worker {
         let message = Message::Served { conn, waiter: waiter.id, reply: reply.take(), ticks, upto };
         self.shared.post(waiter.worker, message);
         true
+    }
+
+    /// The rights of a waiting client may have changed since it began to wait. The error, if it may no longer.
+    fn waiter_refusal(&self, waiter: &Waiter, spec: &'static CommandSpec) -> Option<CmdError> {
+        let user = owner_of(waiter).and_then(|owner| owner.user.clone());
+        let user = user.unwrap_or_else(|| self.shared.acl.default_user().clone());
+        let rules = user.rules();
+        if rules.allows_everything() {
+            return None;
+        }
+        let args = waiter.args.as_args();
+        let denied = check::check(&rules, spec, &args).err()?;
+        let (reason, object) = match denied {
+            Denied::Command => (Reason::Command, spec.name.as_bytes()),
+            Denied::Key(at) => (Reason::Key, args.get(at).unwrap_or_default()),
+            Denied::Channel(at) => (Reason::Channel, args.get(at).unwrap_or_default()),
+        };
+        let (object, name) = (object.to_vec(), user.name.to_vec());
+        let refusal = Refusal { reason, context: Context::Toplevel, object, user: name, client: Vec::new() };
+        self.log_refusal(waiter.worker, ConnId::from_u64(waiter.token), refusal);
+        Some(CmdError::text(format!("NOPERM {}", denied.sentence(&user.name, spec))))
     }
 
     /// A client of this worker was served: it gets its reply and goes on.
@@ -294,6 +339,18 @@ impl Worker {
         }
         self.timers.next_in(now)
     }
+}
+
+/// What a waiting command keeps of its client.
+struct Owner {
+    /// Its user; `None`: the default one.
+    user: Option<Arc<User>>,
+    /// Its place in the table of those who remember keys.
+    tracker: Option<Tracker>,
+}
+
+fn owner_of(waiter: &Waiter) -> Option<&Owner> {
+    waiter.owner.as_ref()?.downcast_ref()
 }
 
 /// Whether a blocked command waits for values of this type.

@@ -52,6 +52,9 @@ impl Worker {
         view.evict(&key);
         self.locks.unlock_all();
         self.publish_notifications();
+        if self.events.has_invalidations() {
+            self.tell_invalidations(None);
+        }
         true
     }
 

@@ -89,6 +89,9 @@ impl Worker {
     }
 
     fn tell_and_serve(&mut self) {
+        if self.events.has_invalidations() {
+            self.tell_invalidations(self.serving.map(|conn| self.tracker(conn)));
+        }
         self.publish_notifications();
         self.ready.extend(self.events.ready.drain(..));
         self.serve_ready();

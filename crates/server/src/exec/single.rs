@@ -1,10 +1,11 @@
 //! One command with all checks: what is not fit for the fast path.
 //!
-//! Order of the checks as in Redis: known command and arity, authentication, MULTI queueing, subscribed mode, memory,
-//! pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
+//! Order of the checks as in Redis: known command and arity, authentication, rights, memory, subscribed mode, MULTI
+//! queueing, pause. Commands of the table that have a function run here on locked slots; the rest are the session's or the
 //! server's own, in `session_commands`.
 
 use super::{Step, route, transaction, whole};
+use crate::acl::log::Context;
 use crate::offload::{Footing, INLINE_BUDGET, Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
@@ -44,9 +45,13 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         );
         return Step::CloseNow;
     }
+    worker.renew_rights(session);
+    if session.state.has(State::USER_GONE) {
+        return Step::CloseNow;
+    }
     worker.last_tick = ticks::now();
     let before = worker.reply.len();
-    let step = match prepare(worker, session, args) {
+    let step = match prepare(worker, id, session, args) {
         Ok(Prepared::Run(spec)) => execute(worker, id, session, spec, args),
         Ok(Prepared::Queued) => Step::Done,
         Ok(Prepared::Wait(step)) => step,
@@ -61,6 +66,10 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
     finish_reply_mode(worker, session, before, step);
     if matches!(step, Step::Done | Step::Close | Step::CloseNow) {
         worker.drop_client_lines(id);
+    }
+    if session.state.has(State::TRACKING) && !matches!(step, Step::Busy(_) | Step::Retry | Step::Again) {
+        worker.end_caching(session, args);
+        worker.bound_tracking();
     }
     step
 }
@@ -102,18 +111,27 @@ enum Prepared {
 }
 
 /// All checks before a command may run.
-fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
+fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Prepared, CmdError> {
     let spec = resolve(worker, args)?;
     let flags = spec.flags;
-    if session.state.has(State::UNAUTHENTICATED) && worker.config.requirepass.is_empty() {
-        // The password was taken away since the client connected.
-        session.state.remove(State::UNAUTHENTICATED);
-    }
     if session.state.has(State::UNAUTHENTICATED) && !flags.contains(Flags::NO_AUTH) {
         worker.stats.commands[spec.id.index()].rejected.add(1);
         return Err(NO_AUTH);
     }
+    let is_queued = session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id);
+    if is_queued && flags.contains(Flags::NO_MULTI) {
+        return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
+    }
+    if let Err(denied) = worker.check_rights(session, spec, &args) {
+        let context = if session.state.has(State::IN_MULTI) { Context::Multi } else { Context::Toplevel };
+        let sentence = worker.refuse(id, session, spec, &args, denied, context);
+        return Err(reject(worker, spec, CmdError::text(format!("NOPERM {sentence}"))));
+    }
+    if needs_memory(session, spec) && !worker.has_memory() {
+        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
+    }
     worker.check_files(session, spec)?;
+    worker.check_replication(session, spec)?;
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
         let name = spec.name;
         return Err(reject(
@@ -124,14 +142,7 @@ fn prepare(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result
             )),
         ));
     }
-    worker.check_replication(session, spec)?;
-    if needs_memory(session, spec) && !worker.has_memory() {
-        return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
-    }
-    if session.state.has(State::IN_MULTI) && !runs_inside_multi(spec.id) {
-        if flags.contains(Flags::NO_MULTI) {
-            return Err(reject(worker, spec, CmdError::new("ERR Command not allowed inside a transaction")));
-        }
+    if is_queued {
         if let Some(multi) = session.multi_mut() {
             let owned = args.to_owned_args();
             multi.bytes = multi.bytes.saturating_add(owned.used_bytes());
@@ -225,7 +236,9 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     session.last_command = Some(spec.id);
     worker.serving = Some(id);
     let before = worker.reply.len();
-    let result = if worker.routes[spec.id.index()].handler.is_some() {
+    let result = if let Some(error) = worker.sort_refusal(session, spec, &args) {
+        Err(error)
+    } else if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
     } else {
         let (db, dirty) = (session.db, worker.events.dirty);
@@ -236,6 +249,10 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
             worker.locks.flush_effects();
         }
         result
+    };
+    let result = match result {
+        Ok(step @ (Step::Busy(_) | Step::Retry)) => told_of_busy_script(worker, session, args, step),
+        other => other,
     };
     let step = result.unwrap_or_else(|error| {
         worker.answer_error(before, spec.id, &error);
@@ -252,8 +269,28 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         Step::Busy(_) | Step::Retry | Step::Again => worker.reply.truncate(before),
         Step::Parked => {}
     }
+    if worker.has_own_news() {
+        worker.tell_own(id, session, matches!(step, Step::Done | Step::Close));
+    }
     worker.end_serving();
     step
+}
+
+/// A command that has to wait for a slot, or for the gate, does so unless it is a busy script that it waits for: then its
+/// client is told.
+fn told_of_busy_script(
+    worker: &mut Worker,
+    session: &mut Session,
+    args: Args<'_>,
+    step: Step,
+) -> Result<Step, CmdError> {
+    let slot = if let Step::Busy(slot) = step { Some(slot) } else { None };
+    match worker.shared.scripts.board.busy_holder(slot) {
+        None => Ok(step),
+        Some(is_eval) => {
+            Err(transaction::refused(worker, session, args, crate::scripting::functions::busy_error(is_eval)))
+        }
+    }
 }
 
 /// The slots of a command's keys, ascending.
@@ -331,7 +368,8 @@ fn run_on_keys(
         return Ok(Step::Again);
     }
     // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-    let may_go = !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
+    let may_go =
+        !worker.is_replaying && (!slots.is_empty() || !spec.has_keys()) && !spec.flags.contains(Flags::BLOCKING);
     if may_go && worker.cost_of(session, spec.id, args) > INLINE_BUDGET {
         worker.locks.unlock_all();
         offload(worker, id, session, spec, args, &slots);
@@ -353,6 +391,8 @@ fn run_on_keys(
     }
     let dirty = worker.events.dirty;
     let (result, block) = worker.call_on(session, spec.id, args, &keys);
+    worker.track_reads_of(id, session, spec, args);
+    worker.note_keys(session, spec, args);
     worker.record(session.db, Verbatim::Args(args), dirty);
     if let (Ok(()), Some(block)) = (&result, block) {
         worker.block_client(id, session, spec.id, args, &block);
@@ -381,7 +421,7 @@ fn offload(
         id: spec.id,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(session, slots) },
+        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(id, session, slots) },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.offload.submit(&worker.shared, job);
@@ -412,7 +452,7 @@ impl Worker {
     }
 
     /// What commands of this session run with on another thread.
-    pub(crate) fn footing(&self, session: &Session, slots: &[Slot]) -> Footing {
+    pub(crate) fn footing(&self, id: ConnId, session: &Session, slots: &[Slot]) -> Footing {
         Footing {
             db: session.db,
             slots: slots.to_vec(),
@@ -420,6 +460,7 @@ impl Worker {
             clock: self.clock,
             no_touch: session.state.has(State::NO_TOUCH),
             wanted: self.events.wanted,
+            tracker: self.tracker_of(id, session),
         }
     }
 
@@ -500,6 +541,12 @@ impl Worker {
         let events = finished.events;
         self.events.notifications.extend(events.notifications);
         self.events.ready.extend(events.ready);
+        self.events.invalidations.extend(events.invalidations);
+        self.events.changes.extend(events.changes);
+        self.events.flushed |= events.flushed;
+        if self.events.has_invalidations() {
+            self.tell_invalidations(Some(self.tracker(finished.conn)));
+        }
         self.events.dirty += events.dirty;
         self.events.hits += events.hits;
         self.events.misses += events.misses;
@@ -524,6 +571,7 @@ impl Worker {
             if !silent {
                 conns.write_owned(finished.conn, finished.reply);
             }
+            self.tell_deferred(conns, finished.conn);
             conns.resume(finished.conn);
             self.hold_connection(conns, finished.conn, finished.upto);
         }

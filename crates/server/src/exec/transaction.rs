@@ -4,8 +4,10 @@
 //! else. With a command over the whole keyspace in it, it runs behind the closed gate.
 
 use super::{Step, single, whole};
+use crate::acl::log::Context;
 use crate::client_list::Scope;
 use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::scripting::run as scripting;
 use crate::session::{Multi, Session, State, Watch};
 use crate::session_commands;
 use crate::ticks;
@@ -123,12 +125,13 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         worker.gather_clients(id, scope);
         return Ok(Step::Again);
     }
-    let needs_all =
-        multi.queued.iter().any(|(id, args)| {
-            let changes_role = matches!(id, CommandId::Replicaof | CommandId::Slaveof);
-            changes_role || whole::handles(*id) || single::names_other_keys(*id, args.as_args())
-        });
     let queued = std::mem::take(&mut multi.queued);
+    let needs_all = queued.iter().any(|(id, args)| {
+        matches!(id, CommandId::Replicaof | CommandId::Slaveof)
+            || whole::handles(*id)
+            || single::names_other_keys(*id, args.as_args())
+            || scripting::needs_gate(worker, *id, args.as_args())
+    });
     let ran =
         if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran == Step::Parked {
@@ -169,23 +172,26 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
         worker.serve_held();
     }
     worker.locks.unlock_all();
+    worker.locks.end_long();
     Step::Done
 }
 
 /// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
 /// slots are held.
-fn is_long(worker: &mut Worker, session: &Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
+fn is_long(worker: &mut Worker, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> bool {
     if worker.is_replaying {
         return false;
     }
     let mut cost = 0_usize;
     for (command, args) in queued {
         let args = args.as_args();
-        if worker.routes[command.index()].handler.is_none() {
+        let spec = table::spec(*command);
+        let is_refused =
+            worker.check_rights(session, spec, &args).is_err() || worker.sort_refusal(session, spec, &args).is_some();
+        if is_refused || worker.routes[command.index()].handler.is_none() {
             return false;
         }
         // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
-        let spec = table::spec(*command);
         let may_ask = !spec.has_keys() || single::slots_of(worker, spec, args).is_ok_and(|slots| !slots.is_empty());
         cost = cost.saturating_add(if may_ask { worker.cost_of(session, *command, args) } else { 1 });
     }
@@ -201,7 +207,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
     end_multi(session);
     session.state.remove(State::WATCHING);
     let watch = session.extra.as_mut().and_then(|extra| extra.watch.take());
-    let work = Work::Transaction { queue, watch, footing: worker.footing(session, &slots) };
+    let work = Work::Transaction { queue, watch, footing: worker.footing(id, session, &slots) };
     let name = vec![b"EXEC".to_vec()];
     let job = Job { worker: worker.index, conn: id, id: CommandId::Exec, proto: session.proto, shown: name, work };
     session.state.insert(State::OFFLOADED);
@@ -250,8 +256,16 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         let before = worker.reply.len();
         worker.feed_monitors(session, spec, args);
         session.last_command = Some(*command);
-        let result = if worker.routes[command.index()].handler.is_some() {
-            worker.call(session, *command, args, false).0
+        let result = if let Err(denied) = worker.check_rights(session, spec, &args) {
+            worker.refuse(id, session, spec, &args, denied, Context::Multi);
+            Err(denied.exec_error())
+        } else if let Some(error) = worker.sort_refusal(session, spec, &args) {
+            Err(error)
+        } else if worker.routes[command.index()].handler.is_some() {
+            let result = worker.call(session, *command, args, false).0;
+            worker.track_reads_of(id, session, spec, args);
+            worker.note_keys(session, spec, args);
+            result
         } else {
             session_commands::run(worker, id, session, spec, args).map(|step| {
                 if matches!(step, Step::Close | Step::CloseNow) {

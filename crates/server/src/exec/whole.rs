@@ -331,6 +331,7 @@ fn empty(worker: &mut Worker, only: Option<DbIndex>) {
         worker.locks.note_streams_gone(slot, only, &mut worker.events);
         gone += worker.locks.empty_slot(slot, only, worker.now_ms, &mut garbage);
     }
+    worker.invalidate_all();
     worker.events.dirty += gone.max(1);
     if only.is_none() {
         worker.after_flush();

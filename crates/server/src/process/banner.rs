@@ -75,29 +75,6 @@ pub fn version_line() -> String {
     )
 }
 
-/// The text of `--help`.
-#[must_use]
-pub fn usage() -> String {
-    "\
-Usage: oxidis server [/path/to/redis.conf] [options] [-]
-       oxidis server - (read config from stdin)
-       oxidis server -v or --version
-       oxidis server -h or --help
-       oxidis server --test-memory <megabytes>
-       oxidis server --check-system
-
-Any directive of the configuration file is an option: `maxmemory 1gb` becomes `--maxmemory 1gb`.
-
-Examples:
-       oxidis server                                  (run with the defaults)
-       echo 'maxmemory 128mb' | oxidis server -
-       oxidis server /etc/redis/6379.conf
-       oxidis server --port 7777 --bind 127.0.0.1
-       oxidis server /etc/redis/6379.conf --loglevel verbose -
-"
-    .to_owned()
-}
-
 /// What `--test-memory` answers when the amount is missing.
 #[must_use]
 pub fn memory_test_usage() -> String {

@@ -233,6 +233,13 @@ fn flush(shared: &Arc<Shared>, site: &mut Site<'_>) {
     if let Some(locks) = site.claim.walkers().first_mut() {
         empty_all(locks, &mut Events::default());
     }
+    crate::scripting::functions::forget_all(shared);
+    let tell = |worker: &mut crate::worker::Worker, _: &mut net::Conns<crate::worker::Worker>| {
+        // Clients that keep copies are told that these are old.
+        worker.events.flushed = true;
+        worker.broadcast_changes();
+    };
+    shared.post(0, crate::worker::Message::Call(Box::new(tell)));
     shared.replication.state.lock().is_resumable = false;
 }
 

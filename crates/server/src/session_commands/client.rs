@@ -31,6 +31,7 @@ pub(crate) fn scope_of(id: CommandId, args: Args<'_>) -> Option<Scope> {
     match id {
         CommandId::ClientInfo => Some(Scope::Own),
         CommandId::ClientUnblock => Some(numbers(2)),
+        CommandId::ClientTracking => super::tracking::redirect_of(args).map(|id| Scope::Ids(vec![id])),
         CommandId::ClientList if args.get(2).is_some_and(|word| options::is_word(word, "id")) => Some(numbers(3)),
         CommandId::ClientKill if args.len() == 4 && options::is_word(&args[2], "id") => Some(numbers(3)),
         CommandId::ClientList | CommandId::ClientKill => Some(Scope::All),
@@ -71,22 +72,8 @@ pub(crate) fn run(
             worker.shared.pause_writes_only.store(false, Ordering::SeqCst);
             worker.reply.ok();
         }
-        C::ClientGetredir => worker.reply.int(-1),
-        C::ClientTracking => track(worker, args)?,
-        C::ClientTrackinginfo => {
-            worker.reply.map(3);
-            worker.reply.bulk("flags");
-            worker.reply.set(1);
-            worker.reply.bulk("off");
-            worker.reply.bulk("redirect");
-            worker.reply.int(-1);
-            worker.reply.bulk("prefixes");
-            worker.reply.empty_array();
-        }
-        C::ClientCaching => {
-            return Err(CmdError::new(
-                "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
-            ));
+        C::ClientTracking | C::ClientCaching | C::ClientGetredir | C::ClientTrackinginfo => {
+            super::tracking::run(worker, id, session, command, args)?;
         }
         C::ClientInfo => {
             let lines = worker.client_lines(id).unwrap_or_default();
@@ -193,17 +180,6 @@ pub(crate) fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<i64>, Cm
     }
 }
 
-fn track(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
-    if options::is_word(&args[2], "off") {
-        worker.reply.ok();
-        return Ok(());
-    }
-    if options::is_word(&args[2], "on") {
-        return Err(CmdError::new("ERR client tracking is not served yet: it follows with the client tracking work"));
-    }
-    Err(commands::error::SYNTAX)
-}
-
 // ---- LIST --------------------------------------------------------------------------------------------------------
 
 fn list(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
@@ -277,11 +253,13 @@ struct Victims<'a> {
     local_address: Option<&'a [u8]>,
     kind: Option<ClientKind>,
     id: Option<u64>,
+    user: Option<&'a [u8]>,
     spares_own: bool,
 }
 
-fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
-    let mut victims = Victims { address: None, local_address: None, kind: None, id: None, spares_own: true };
+fn victims<'a>(worker: &Worker, args: Args<'a>) -> Result<Victims<'a>, CmdError> {
+    let mut victims =
+        Victims { address: None, local_address: None, kind: None, id: None, user: None, spares_own: true };
     if args.len() == 3 {
         victims.address = args.get(2);
         victims.spares_own = false;
@@ -303,10 +281,10 @@ fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
         } else if options::is_word(word, "laddr") {
             victims.local_address = Some(value);
         } else if options::is_word(word, "user") {
-            // There is one user; naming it is no restriction.
-            if value != b"default" {
+            if worker.shared.acl.get(value).is_none() {
                 return Err(CmdError::text(format!("ERR No such user '{}'", String::from_utf8_lossy(value))));
             }
+            victims.user = Some(value);
         } else if options::is_word(word, "skipme") {
             victims.spares_own = match value {
                 _ if options::is_word(value, "yes") => true,
@@ -322,12 +300,13 @@ fn victims(args: Args<'_>) -> Result<Victims<'_>, CmdError> {
 }
 
 fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
-    let victims = victims(args)?;
+    let victims = victims(worker, args)?;
     let lines = worker.client_lines(id).unwrap_or_default();
     let is_victim = |line: &&ClientLine| {
         victims.id.is_none_or(|id| id == line.id)
             && victims.kind.is_none_or(|kind| kind == line.kind)
             && !(victims.spares_own && line.id == session.id.0)
+            && victims.user.is_none_or(|user| lines.field(line, "user") == user)
             && victims.address.is_none_or(|address| lines.field(line, "addr") == address)
             && victims.local_address.is_none_or(|address| lines.field(line, "laddr") == address)
     };

@@ -59,7 +59,10 @@ pub(crate) fn run(
             worker.reply.ok();
         }
         CommandId::ConfigRewrite => {
-            worker.shared.config.rewrite(&[]).map_err(error_line)?;
+            // Redis: with a file of users the config file holds none.
+            let users = if worker.config.aclfile.is_empty() { worker.shared.acl.users() } else { Vec::new() };
+            let lines = users.iter().map(|user| user.line()).collect();
+            worker.shared.config.rewrite(&[("user", lines)]).map_err(error_line)?;
             worker.reply.ok();
         }
         _ => return reset_statistics(worker, session),
@@ -127,6 +130,7 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
                 is_title_old = true;
             }
             "proc-title-template" => is_title_old = true,
+            "requirepass" => shared.acl.set_required_password(&config.requirepass),
             "maxclients" => {
                 let workers = u32::try_from(shared.workers()).unwrap_or(1);
                 let fitted =
@@ -217,7 +221,8 @@ impl Shared {
             stats.reset();
         }
         self.error_counts.lock().clear();
-        self.acl_denied_auth.store(0, Ordering::Relaxed);
+        self.acl.log.reset_counts();
+        self.key_stats.iter().for_each(|stats| stats.lock().forget_uses());
         let mut rates = self.rates.lock();
         *rates = crate::shared::Rates::default();
     }

@@ -1,6 +1,7 @@
 //! AUTH, HELLO, PING, ECHO, SELECT, QUIT, RESET.
 
 use super::pubsub;
+use crate::acl::DEFAULT_USER;
 use crate::exec::Step;
 use crate::session::{Session, State};
 use crate::worker::Worker;
@@ -8,42 +9,19 @@ use commands::{CmdError, options};
 use keyspace::DbIndex;
 use net::ConnId;
 use resp::{Args, Proto};
-use sha2::{Digest, Sha256};
-
-/// The password or the user is wrong: which of them is not told.
-const WRONG_PASS: CmdError = CmdError::new("WRONGPASS invalid username-password pair or user is disabled.");
-
-/// Compares two secrets in a time that does not depend on where they differ.
-fn is_same_secret(given: &[u8], wanted: &[u8]) -> bool {
-    let (given, wanted) = (Sha256::digest(given), Sha256::digest(wanted));
-    let difference = given.iter().zip(wanted.iter()).fold(0_u8, |difference, (a, b)| difference | (a ^ b));
-    std::hint::black_box(difference) == 0
-}
-
-fn authenticate(worker: &mut Worker, session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), CmdError> {
-    let wanted = &worker.config.requirepass;
-    // Redis: without a password the default user takes any.
-    let right = is_same_secret(password, wanted) || wanted.is_empty();
-    if user == b"default" && right {
-        session.state.remove(State::UNAUTHENTICATED);
-        return Ok(());
-    }
-    worker.shared.acl_denied_auth.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    Err(WRONG_PASS)
-}
 
 /// AUTH.
-pub(crate) fn auth(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn auth(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     match args.len() {
         2 => {
-            if worker.config.requirepass.is_empty() {
+            if worker.shared.acl.default_has_no_password() {
                 return Err(CmdError::new(
                     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
                 ));
             }
-            authenticate(worker, session, b"default", &args[1])?;
+            worker.log_in(id, session, DEFAULT_USER, &args[1], &args[0])?;
         }
-        3 => authenticate(worker, session, &args[1], &args[2])?,
+        3 => worker.log_in(id, session, &args[1], &args[2], &args[0])?,
         _ => return Err(commands::error::SYNTAX),
     }
     worker.reply.ok();
@@ -51,7 +29,7 @@ pub(crate) fn auth(worker: &mut Worker, session: &mut Session, args: Args<'_>) -
 }
 
 /// HELLO.
-pub(crate) fn hello(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn hello(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     let mut proto = session.proto;
     let mut index = 1;
     if let Some(version) = args.get(1) {
@@ -86,7 +64,7 @@ pub(crate) fn hello(worker: &mut Worker, session: &mut Session, args: Args<'_>) 
         }
     }
     if let Some((user, password)) = credentials {
-        authenticate(worker, session, user, password)?;
+        worker.log_in(id, session, user, password, &args[0])?;
     }
     if session.state.has(State::UNAUTHENTICATED) {
         return Err(CmdError::new(
@@ -150,14 +128,12 @@ pub(crate) fn select(worker: &mut Worker, session: &mut Session, args: Args<'_>)
 pub(crate) fn reset(worker: &mut Worker, id: ConnId, session: &mut Session) -> Result<Step, CmdError> {
     worker.unwatch_all(session);
     pubsub::drop_all(worker, id, session);
+    worker.stop_tracking(id, session);
     if session.state.has(State::MONITOR) {
         worker.stop_monitoring(id);
     }
-    let authenticated = worker.config.requirepass.is_empty();
     session.state = State::default();
-    if !authenticated {
-        session.state.insert(State::UNAUTHENTICATED);
-    }
+    worker.reset_user(session);
     session.db = DbIndex(0);
     session.proto = Proto::Resp2;
     worker.reply.set_proto(Proto::Resp2);

@@ -90,7 +90,6 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         (
             b"set-disable-deny-scripts"
             | b"set-skip-checksum-validation"
-            | b"aof-flush-sleep"
             | b"pause-cron"
             | b"drop-cluster-packet-filter",
             3,
@@ -100,8 +99,11 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         | (b"leak", 3) => worker.reply.ok(),
         (b"client-eviction", 2) => return Err(CmdError::new("ERR maxmemory-clients is disabled.")),
         (b"reload", _) => return load::reload(worker, id, session, args),
-        (b"loadaof", _) => {
-            return Err(CmdError::new("ERR DEBUG LOADAOF follows with the durability work"));
+        (b"loadaof", _) => return load::reload_log(worker, id, session, args),
+        (b"aof-flush-sleep", 3) => {
+            let microseconds = u64::try_from(number_at_start(last)).unwrap_or(0);
+            worker.shared.aof.flush_sleep_us.store(microseconds, Ordering::Relaxed);
+            worker.reply.ok();
         }
         (b"segfault" | b"panic" | b"assert" | b"oom" | b"restart" | b"crash-and-recover", _) => {
             return Err(CmdError::new("ERR this server does not come down on request: use SHUTDOWN, or a signal"));

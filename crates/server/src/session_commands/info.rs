@@ -3,14 +3,17 @@
 //! Cheap to ask: the counters of all workers are summed, the allocator's figures are at most a tenth of a second old,
 //! and what needs a walk over the keys was found by the workers on their rounds.
 
+use super::key_stats::SHOWN;
 use super::latency;
+use crate::acl::log::Reason;
 use crate::durability::claim::Purpose;
 use crate::durability::load::Loading;
 use crate::exec::Step;
+use crate::key_stats::TYPES;
 use crate::memory_report::human;
 use crate::process::usage::{self, Whose};
 use crate::shared::Shared;
-use crate::stats::CommandStats;
+use crate::stats::{CommandStats, LatencyHistogram};
 use crate::ticks;
 use crate::worker::Worker;
 use commands::table;
@@ -22,7 +25,7 @@ use std::sync::atomic::Ordering;
 /// A section: its name in requests, whether it is among those given without a request, and what writes it.
 type Section = (&'static str, bool, fn(&mut Report<'_>));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("server", true, server),
     ("clients", true, clients),
     ("memory", true, memory),
@@ -36,6 +39,7 @@ const SECTIONS: [Section; 13] = [
     ("latencystats", false, latency_stats),
     ("cluster", true, cluster),
     ("keyspace", true, keyspace),
+    ("keystats", false, key_stats),
 ];
 
 /// The text in the making.
@@ -176,7 +180,7 @@ fn clients(report: &mut Report<'_>) {
         ("client_recent_max_input_buffer", most(|stats| stats.recent_max_input.get())),
         ("client_recent_max_output_buffer", most(|stats| stats.recent_max_output.get())),
         ("blocked_clients", blocked),
-        ("tracking_clients", 0),
+        ("tracking_clients", shared.tracking_clients()),
         ("clients_in_timeout_table", shared.sum(|stats| stats.timers.get())),
         ("total_blocking_keys", blocking_keys),
         ("total_blocking_keys_on_nokey", 0),
@@ -222,18 +226,20 @@ fn memory(report: &mut Report<'_>) {
     report.field("allocator_active", allocator.active);
     report.field("allocator_resident", allocator.resident);
     with_human(report, "total_system_memory", total);
-    report.fields(&[("used_memory_lua", 0), ("used_memory_vm_eval", 0)]);
-    report.field("used_memory_lua_human", human(0));
+    let scripts = crate::scripting::functions::Figures::of(&report.worker.shared);
+    let figure = |bytes: usize| bytes as u64;
+    report.fields(&[("used_memory_lua", figure(scripts.vm_eval)), ("used_memory_vm_eval", figure(scripts.vm_eval))]);
+    report.field("used_memory_lua_human", human(figure(scripts.vm_eval)));
     report.fields(&[
-        ("used_memory_scripts_eval", 0),
-        ("number_of_cached_scripts", 0),
-        ("number_of_functions", 0),
-        ("number_of_libraries", 0),
-        ("used_memory_vm_functions", 0),
+        ("used_memory_scripts_eval", figure(scripts.scripts_eval)),
+        ("number_of_cached_scripts", figure(scripts.cached_scripts)),
+        ("number_of_functions", figure(scripts.functions)),
+        ("number_of_libraries", figure(scripts.libraries)),
+        ("used_memory_vm_functions", figure(scripts.vm_functions)),
     ]);
-    with_human(report, "used_memory_vm_total", 0);
-    report.field("used_memory_functions", 0);
-    with_human(report, "used_memory_scripts", 0);
+    with_human(report, "used_memory_vm_total", figure(scripts.vm_eval + scripts.vm_functions));
+    report.field("used_memory_functions", scripts.functions_bytes);
+    with_human(report, "used_memory_scripts", figure(scripts.functions_bytes + scripts.scripts_eval));
     with_human(report, "maxmemory", config.maxmemory);
     let policy =
         crate::config::find(b"maxmemory-policy").map(|named| named.directive.print(&config)).unwrap_or_default();
@@ -411,9 +417,9 @@ fn stats(report: &mut Report<'_>) {
         ("active_defrag_key_misses", 0),
         ("total_active_defrag_time", 0),
         ("current_active_defrag_time", 0),
-        ("tracking_total_keys", 0),
-        ("tracking_total_items", 0),
-        ("tracking_total_prefixes", 0),
+        ("tracking_total_keys", shared.keyspace.tracking.keys()),
+        ("tracking_total_items", shared.keyspace.tracking.items()),
+        ("tracking_total_prefixes", shared.tracking.prefix_count() as u64),
         ("unexpected_error_replies", 0),
         ("oxidis_panics", shared.sum(|stats| stats.panics.get())),
         ("total_error_replies", shared.sum(|stats| stats.errors.get())),
@@ -429,10 +435,10 @@ fn stats(report: &mut Report<'_>) {
         ("eventloop_duration_cmd_sum", ticks::to_microseconds(command_ticks)),
         ("instantaneous_eventloop_cycles_per_sec", whole(rates.turns)),
         ("instantaneous_eventloop_duration_usec", whole(rates.turn_us)),
-        ("acl_access_denied_auth", shared.acl_denied_auth.load(Ordering::Relaxed)),
-        ("acl_access_denied_cmd", 0),
-        ("acl_access_denied_key", 0),
-        ("acl_access_denied_channel", 0),
+        ("acl_access_denied_auth", shared.acl.log.count(Reason::Auth)),
+        ("acl_access_denied_cmd", shared.acl.log.count(Reason::Command)),
+        ("acl_access_denied_key", shared.acl.log.count(Reason::Key)),
+        ("acl_access_denied_channel", shared.acl.log.count(Reason::Channel)),
     ]);
 }
 
@@ -502,7 +508,7 @@ fn latency_stats(report: &mut Report<'_>) {
             .latency_tracking_info_percentiles
             .iter()
             .map(|percentile| {
-                let end_ns = latency::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
+                let end_ns = LatencyHistogram::bucket_end_ns(bucket_at(&buckets, calls, *percentile));
                 #[allow(clippy::cast_precision_loss)]
                 let end_us = end_ns as f64 / 1000.0;
                 format!("p{}={end_us:.3}", percentile_label(*percentile))
@@ -546,6 +552,32 @@ fn keyspace(report: &mut Report<'_>) {
         let found = survey.get(db as usize).copied().unwrap_or_default();
         let mean_ttl_ms = if expiring == 0 { 0 } else { found.ttl_ms.checked_div(found.ttl_samples).unwrap_or(0) };
         report.field(&format!("db{db}"), format_args!("keys={keys},expires={expiring},avg_ttl={mean_ttl_ms}"));
+    }
+}
+
+/// Hot and big keys; not in Redis, and not shown unless asked for.
+fn key_stats(report: &mut Report<'_>) {
+    let text = |key: &[u8]| String::from_utf8_lossy(&resp::quote_repr(key)).into_owned();
+    for (index, hot) in report.worker.hot_keys(SHOWN).iter().enumerate() {
+        report.field(
+            &format!("hot_key_{index}"),
+            format_args!(
+                "db={},ops_per_sec={:.0},percent={:.1},key={}",
+                hot.db.0,
+                hot.per_second,
+                hot.percent,
+                text(&hot.key)
+            ),
+        );
+    }
+    let mut of_type = [0; TYPES.len()];
+    for big in report.worker.big_keys(SHOWN, None) {
+        let index = of_type[big.kind];
+        of_type[big.kind] += 1;
+        report.field(
+            &format!("big_{}_{index}", TYPES[big.kind]),
+            format_args!("db={},size={},key={}", big.db.0, big.size, text(&big.key)),
+        );
     }
 }
 

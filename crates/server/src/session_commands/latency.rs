@@ -3,7 +3,7 @@
 use crate::exec::Step;
 use crate::latency::EventSeries;
 use crate::shared::Shared;
-use crate::stats::LATENCY_BUCKETS;
+use crate::stats::{LATENCY_BUCKETS, LatencyHistogram};
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
 use commands::{CmdError, CommandId};
@@ -70,17 +70,37 @@ pub(crate) fn run(worker: &mut Worker, command: CommandId, args: Args<'_>) -> Re
 
 // ---- HISTOGRAM ---------------------------------------------------------------------------------------------------
 
-/// Calls of one command by power of two of microseconds, over all workers.
-pub(crate) fn buckets(shared: &Shared, id: CommandId) -> [u64; LATENCY_BUCKETS] {
-    std::array::from_fn(|bucket| shared.sum(|stats| stats.commands[id.index()].latency[bucket].get()))
+/// Powers of two that LATENCY HISTOGRAM shows.
+const SHOWN_POWERS: usize = 32;
+
+/// Calls of one command by the buckets of [`LatencyHistogram`], over all workers.
+pub(crate) fn buckets(shared: &Shared, id: CommandId) -> Vec<u64> {
+    let mut sums = vec![0; LATENCY_BUCKETS];
+    for stats in &shared.stats {
+        if let Some(latency) = stats.commands[id.index()].latency.get() {
+            latency.add_to(&mut sums);
+        }
+    }
+    sums
 }
 
-/// The upper end of a bucket in nanoseconds.
+/// The same by powers of two from 1,024 ns on.
+fn powers(buckets: &[u64]) -> [u64; SHOWN_POWERS] {
+    let mut powers = [0; SHOWN_POWERS];
+    for (bucket, count) in buckets.iter().enumerate() {
+        let end_ns = LatencyHistogram::bucket_end_ns(bucket);
+        let power = (64 - (end_ns >> 10).leading_zeros() as usize).min(SHOWN_POWERS - 1);
+        powers[power] += count;
+    }
+    powers
+}
+
+/// The upper end of a power in nanoseconds.
 ///
 /// Redis: its buckets are powers of two from 1,024 ns, each end rounded up to what a histogram of two digits can tell
 /// apart, so clients know them as 1, 2, 4, 8, 16, 33, 66, … µs.
-pub(crate) fn bucket_end_ns(bucket: usize) -> u64 {
-    let end = 1024_u64 << bucket.min(40);
+fn power_end_ns(power: usize) -> u64 {
+    let end = 1024_u64 << power.min(40);
     end + end / 128 - 1
 }
 
@@ -104,12 +124,12 @@ fn histogram(shared: &Shared, args: Args<'_>, reply: &mut Reply) {
             continue;
         }
         called += 1;
-        write_histogram(reply, spec.name, calls, &buckets);
+        write_histogram(reply, spec.name, calls, &powers(&buckets));
     }
     reply.finish_map(header, called);
 }
 
-fn write_histogram(reply: &mut Reply, name: &str, calls: u64, buckets: &[u64; LATENCY_BUCKETS]) {
+fn write_histogram(reply: &mut Reply, name: &str, calls: u64, buckets: &[u64; SHOWN_POWERS]) {
     let int = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     reply.bulk(name);
     reply.map(2);
@@ -121,7 +141,7 @@ fn write_histogram(reply: &mut Reply, name: &str, calls: u64, buckets: &[u64; LA
     let mut cumulative = 0;
     for (bucket, count) in filled() {
         cumulative += count;
-        reply.int(int(bucket_end_ns(bucket) / 1000));
+        reply.int(int(power_end_ns(bucket) / 1000));
         reply.int(int(cumulative));
     }
 }
@@ -249,14 +269,14 @@ mod tests {
 
     #[test]
     fn bucket_ends_are_those_that_redis_prints() {
-        let ends: Vec<u64> = (0..12).map(|bucket| bucket_end_ns(bucket) / 1000).collect();
+        let ends: Vec<u64> = (0..12).map(|power| power_end_ns(power) / 1000).collect();
         assert_eq!(ends, [1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056, 2113]);
     }
 
     #[test]
     fn histograms_are_cumulative() {
         let mut reply = Reply::new();
-        let mut buckets = [0; LATENCY_BUCKETS];
+        let mut buckets = [0; SHOWN_POWERS];
         buckets[0] = 2;
         buckets[3] = 1;
         write_histogram(&mut reply, "get", 3, &buckets);

@@ -1,18 +1,20 @@
 //! Commands that belong to the session or the server: everything in the table without a function on keys.
 
-pub(crate) mod acl;
 pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod debug;
 pub(crate) mod info;
+pub(crate) mod key_stats;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod pubsub;
 pub(crate) mod server;
 pub(crate) mod slowlog;
+pub(crate) mod tracking;
 
 use crate::exec::{Step, transaction, whole};
+use crate::scripting::{functions, run};
 use crate::session::Session;
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
@@ -23,7 +25,7 @@ use resp::Args;
 /// Whether the server runs this command of the table (beyond those with a function on keys).
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    if whole::handles(id) {
+    if whole::handles(id) || run::handles(id) || functions::is_served(id) {
         return true;
     }
     match id {
@@ -60,6 +62,9 @@ pub(crate) fn run(
     if whole::handles(command) {
         return whole::run(worker, id, session, command, args);
     }
+    if run::handles(command) {
+        return run::command(worker, id, session, spec, args);
+    }
     if let Some(scope) = client::scope_of(command, args)
         && worker.client_lines(id).is_none()
     {
@@ -77,8 +82,8 @@ pub(crate) fn run(
             worker.reply.ok();
             Ok(Step::Close)
         }
-        C::Auth => connection::auth(worker, session, args),
-        C::Hello => connection::hello(worker, session, args),
+        C::Auth => connection::auth(worker, id, session, args),
+        C::Hello => connection::hello(worker, id, session, args),
         C::Reset => connection::reset(worker, id, session),
         C::Multi => transaction::multi(worker, session).map(|()| Step::Done),
         C::Exec => transaction::exec(worker, id, session),
@@ -124,6 +129,7 @@ fn run_container(
         "slowlog" => slowlog::run(worker, spec.id, args),
         "latency" => latency::run(worker, spec.id, args),
         "memory" => memory::run(worker, spec.id),
+        "script" | "function" => functions::run(worker, session, spec.id, args),
         _ => server::run(worker, id, session, spec, args),
     }
 }

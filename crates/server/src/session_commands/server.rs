@@ -1,7 +1,8 @@
 //! COMMAND, MONITOR, DBSIZE, TIME, ROLE, SHUTDOWN and others of the server as a whole, and short answers for parts that
 //! are not there yet.
 
-use super::{acl, client, debug, info};
+use super::{client, debug, info};
+use crate::acl::commands as acl;
 use crate::replication;
 use crate::aof::State as LogState;
 use crate::aof::rewrite::Asked;
@@ -29,7 +30,7 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Psync | C::Sync | C::Replconf => true,
         C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
         C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
-        C::Readonly | C::Readwrite | C::Asking => true,
+        C::Readonly | C::Readwrite | C::Asking | C::Hotkeys | C::Bigkeys => true,
         _ => acl::is_served(id) || table::spec(id).name.starts_with("cluster|"),
     }
 }
@@ -53,6 +54,7 @@ pub(crate) fn run(
         C::CommandGetkeysandflags => table::command::get_keys_and_flags(&args, &mut worker.reply),
         C::Info => return Ok(info::run(worker, args)),
         C::Debug => return debug::run(worker, id, session, args),
+        C::Hotkeys | C::Bigkeys => super::key_stats::run(worker, spec.id, args)?,
         C::Dbsize => return db_size(worker, session),
         C::Time => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -85,7 +87,7 @@ pub(crate) fn run(
         C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => {
             return Err(debug::not_allowed("MODULE", "enable-module-command"));
         }
-        _ if spec.name.starts_with("acl|") => acl::run(worker, spec.id, args)?,
+        _ if spec.name.starts_with("acl|") => return acl::run(worker, session, spec.id, args),
         _ => return Err(NO_CLUSTER),
     }
     Ok(Step::Done)
@@ -148,6 +150,11 @@ fn shutdown(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'
         }
         worker.reply.ok();
         return Ok(Step::Done);
+    }
+    if !options.saves_not
+        && let Some(is_eval) = worker.shared.scripts.board.busy_holder(None)
+    {
+        return Err(crate::scripting::functions::busy_error(is_eval));
     }
     let asker = save::Asker::new(worker, id, session, CommandId::Shutdown, args);
     worker.shared.shut_down(options, Some(asker));

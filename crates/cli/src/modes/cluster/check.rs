@@ -85,7 +85,8 @@ fn all_covered(nodes: &[Node]) -> Outcome<bool> {
     if covered {
         log(Level::Good, &format!("[OK] All {SLOTS} slots covered.\n"))?;
     } else {
-        log(Level::Error, &format!("[ERR] Not all {SLOTS} slots are covered by nodes.\n"))?;
+        // Redis: with an empty line behind it.
+        log(Level::Error, &format!("[ERR] Not all {SLOTS} slots are covered by nodes.\n\n"))?;
     }
     Ok(covered)
 }

@@ -4,7 +4,7 @@ use resp::Value;
 
 use super::super::percent;
 use super::super::scan::Scan;
-use super::{PROGRESS_EVERY, database_size, introduction, pause, repr};
+use super::{PROGRESS_EVERY, document, is_json, pause, repr, scanning};
 use crate::output::{Outcome, complain, fail, print, print_line, text};
 use crate::session::Session;
 use crate::signals;
@@ -13,43 +13,49 @@ use crate::signals;
 pub(crate) fn run(session: &mut Session) -> Outcome<()> {
     session.connect_or_exit()?;
     let stop = signals::stop_flag();
-    let all = database_size(session)?;
-    introduction("hot")?;
+    let is_document = is_json(session);
+    let mut scan = Scan::new(session)?;
+    if !is_document {
+        scanning("hot")?;
+    }
     let wanted = session.options.hotkeys_count.max(1);
     // Hottest first.
-    let mut hottest: Vec<(u64, String)> = Vec::new();
+    let mut hottest: Vec<(u64, Vec<u8>)> = Vec::new();
     let (mut sampled, mut scans) = (0, 0);
-    let mut share = 0.0;
-    let mut scan = Scan::new(session);
-    let mut stopped = false;
+    let mut stopped_at = None;
     while let Some(keys) = scan.next(session)? {
-        share = percent(sampled, all);
+        let share = percent(sampled, scan.all());
         scans += 1;
         let counters = counters(session, &keys)?;
         for (key, counter) in keys.iter().zip(counters) {
             sampled += 1;
-            if sampled % PROGRESS_EVERY == 0 {
+            if sampled % PROGRESS_EVERY == 0 && !is_document {
                 print_line(format_args!("[{share:05.2}%] Sampled {sampled} keys so far"))?;
             }
             let place = hottest.partition_point(|(hotter, _)| *hotter >= counter);
             if counter == 0 || place >= wanted {
                 continue;
             }
-            let shown = repr(key);
-            print_line(format_args!("[{share:05.2}%] Hot key '{shown}' found so far with counter {counter}"))?;
-            hottest.insert(place, (counter, shown));
+            if !is_document {
+                let shown = repr(key);
+                print_line(format_args!("[{share:05.2}%] Hot key '{shown}' found so far with counter {counter}"))?;
+            }
+            hottest.insert(place, (counter, key.clone()));
             hottest.truncate(wanted);
         }
         pause(session, scans);
         if signals::stopped(&stop) {
-            stopped = true;
+            stopped_at = Some(share);
             break;
         }
     }
-    let early = if stopped { format!("[{share:05.2}%] ") } else { String::new() };
+    if is_document {
+        return document::show_hottest(session, sampled, stopped_at.is_none(), &hottest);
+    }
+    let early = stopped_at.map(|share| format!("[{share:05.2}%] ")).unwrap_or_default();
     print(format!("\n-------- summary -------\n\n{early}Sampled {sampled} keys in the keyspace!\n"))?;
     for (counter, key) in hottest {
-        print_line(format_args!("hot key found with counter: {counter}\tkeyname: {key}"))?;
+        print_line(format_args!("hot key found with counter: {counter}\tkeyname: {}", repr(&key)))?;
     }
     Ok(())
 }

@@ -31,9 +31,14 @@ fn we_say(arguments: &[&str]) -> String {
     let arguments: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
     match load(&arguments, &mut Cursor::new(b""), &|name| matches!(name, b"get" | b"set")) {
         Ok(Invocation::Run(_)) => String::new(),
-        Err(LoadFailure::Fatal(message)) => without_version(&text(&message)),
+        Err(LoadFailure::Fatal(message)) => without_version(&without_suggestion(&text(&message))),
         other => panic!("{other:?}"),
     }
+}
+
+/// What may have been meant is ours alone.
+fn without_suggestion(message: &str) -> String {
+    message.split_inclusive('\n').filter(|line| !line.starts_with("Did you mean '")).collect()
 }
 
 fn without_version(message: &str) -> String {

@@ -1,0 +1,255 @@
+//! The ACL commands.
+
+use super::check;
+use super::rules::Rules;
+use super::selector::{Selector, has_spaces};
+use crate::exec::Step;
+use crate::session::Session;
+use crate::worker::Worker;
+use commands::table::bits::Categories;
+use commands::table::keys::TailView;
+use commands::table::{self, CommandSpec};
+use commands::{CmdError, CommandId, options};
+use resp::{Args, Reply};
+
+/// Entries that ACL LOG shows without a number.
+const LOG_ENTRIES: usize = 10;
+/// Bytes of a name that an error shows.
+const NAME_SHOWN: usize = 128;
+
+/// LOAD or SAVE without a file.
+const NO_FILE: CmdError = CmdError::new(
+    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.",
+);
+
+/// Whether a command is served here.
+pub(crate) fn is_served(id: CommandId) -> bool {
+    table::spec(id).name.starts_with("acl|")
+}
+
+/// Runs one.
+pub(crate) fn run(
+    worker: &mut Worker,
+    session: &mut Session,
+    command: CommandId,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
+    use CommandId as C;
+    match command {
+        C::AclWhoami => worker.reply.bulk(session.user_name()),
+        C::AclUsers => {
+            let users = worker.shared.acl.users();
+            worker.reply.array(users.len());
+            users.iter().for_each(|user| worker.reply.bulk(&*user.name));
+        }
+        C::AclList => {
+            let users = worker.shared.acl.users();
+            worker.reply.array(users.len());
+            users.iter().for_each(|user| worker.reply.bulk(user.line()));
+        }
+        C::AclSetuser => set_user(worker, args)?,
+        C::AclGetuser => match worker.shared.acl.get(&args[2]) {
+            Some(user) => write_user(&mut worker.reply, &user.rules()),
+            None => worker.reply.null(),
+        },
+        C::AclDeluser => return delete_users(worker, session, args),
+        C::AclLoad => return load(worker, session),
+        C::AclSave => save(worker)?,
+        _ if has_too_many(command, args) => return Err(syntax(args)),
+        C::AclCat => categories(worker, args)?,
+        C::AclGenpass => generate_password(worker, args)?,
+        C::AclDryrun => dry_run(worker, args)?,
+        _ => log(worker, args)?,
+    }
+    Ok(Step::Done)
+}
+
+fn has_too_many(command: CommandId, args: Args<'_>) -> bool {
+    matches!(command, CommandId::AclCat | CommandId::AclGenpass | CommandId::AclLog) && args.len() > 3
+}
+
+fn syntax(args: Args<'_>) -> CmdError {
+    CmdError::text(String::from_utf8_lossy(&table::errors::subcommand_syntax(&args)).into_owned())
+}
+
+// ---- users -------------------------------------------------------------------------------------------------------
+
+fn set_user(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    let name = &args[2];
+    if has_spaces(name) {
+        return Err(CmdError::new("ERR Usernames can't contain spaces or null characters"));
+    }
+    let words: Vec<Vec<u8>> = args.slice(3).iter().map(<[u8]>::to_vec).collect();
+    let change = worker
+        .shared
+        .acl
+        .set_user(name, &words, worker.config.acl_pubsub_default.allows_all())
+        .map_err(|error| CmdError::text(format!("ERR {error}")))?;
+    if let Some(before) = &change.before {
+        worker.close_subscribers_of(&change.user, before, &change.after);
+    }
+    worker.reply.ok();
+    Ok(())
+}
+
+fn delete_users(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+    let names = args.slice(2);
+    if names.iter().any(|name| name == super::DEFAULT_USER) {
+        return Err(CmdError::new("ERR The 'default' user cannot be removed"));
+    }
+    let gone: Vec<_> = names.iter().filter_map(|name| worker.shared.acl.delete(name)).collect();
+    worker.reply.count(gone.len());
+    worker.close_clients_of(&gone);
+    Ok(end_of_own_user(worker, session))
+}
+
+/// A client that removed its own user gets its reply and is closed.
+fn end_of_own_user(worker: &Worker, session: &mut Session) -> Step {
+    if !session.user.as_ref().is_some_and(|user| user.is_deleted()) {
+        return Step::Done;
+    }
+    worker.lose_user(session);
+    worker.renew_rights(session);
+    Step::Close
+}
+
+fn load(worker: &mut Worker, session: &mut Session) -> Result<Step, CmdError> {
+    if worker.config.aclfile.is_empty() {
+        return Err(NO_FILE);
+    }
+    let all_channels = worker.config.acl_pubsub_default.allows_all();
+    let gone = worker
+        .shared
+        .acl
+        .load_file(&worker.config.aclfile, all_channels)
+        .map_err(|errors| CmdError::text(format!("ERR {errors}")))?;
+    worker.reply.ok();
+    worker.close_clients_of(&gone);
+    Ok(end_of_own_user(worker, session))
+}
+
+fn save(worker: &mut Worker) -> Result<(), CmdError> {
+    if worker.config.aclfile.is_empty() {
+        return Err(NO_FILE);
+    }
+    worker.shared.acl.save_file(&worker.config.aclfile).map_err(|_| {
+        CmdError::new(
+            "ERR There was an error trying to save the ACLs. Please check the server logs for more information",
+        )
+    })?;
+    worker.reply.ok();
+    Ok(())
+}
+
+fn write_user(reply: &mut Reply, rules: &Rules) {
+    reply.map(6);
+    reply.bulk("flags");
+    let flags = rules.flags();
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.bulk(flag));
+    reply.bulk("passwords");
+    reply.array(rules.passwords.len());
+    rules.passwords.iter().for_each(|password| reply.bulk(password));
+    write_selector(reply, &rules.root);
+    reply.bulk("selectors");
+    reply.array(rules.others.len());
+    for selector in &rules.others {
+        reply.map(3);
+        write_selector(reply, selector);
+    }
+}
+
+fn write_selector(reply: &mut Reply, selector: &Selector) {
+    reply.bulk("commands");
+    reply.bulk(selector.describe_commands());
+    reply.bulk("keys");
+    reply.bulk(selector.describe_keys());
+    reply.bulk("channels");
+    reply.bulk(selector.describe_channels());
+}
+
+// ---- CAT, GENPASS, LOG, DRYRUN -----------------------------------------------------------------------------------
+
+fn categories(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    let Some(name) = args.get(2) else {
+        worker.reply.array(Categories::NAMES.len());
+        for (_, name) in Categories::NAMES {
+            worker.reply.bulk(name);
+        }
+        return Ok(());
+    };
+    let category = Categories::by_name(name).ok_or_else(|| {
+        let shown = name.get(..NAME_SHOWN).unwrap_or(name);
+        CmdError::text(format!("ERR Unknown category '{}'", String::from_utf8_lossy(shown)))
+    })?;
+    let members = || table::all().filter(move |spec| spec.categories.contains(category));
+    worker.reply.array(members().count());
+    for spec in members() {
+        worker.reply.bulk(spec.name);
+    }
+    Ok(())
+}
+
+fn generate_password(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    const MOST_BITS: i64 = 4096;
+    let bits = args.get(2).map_or(Ok(256), options::int)?;
+    if !(1..=MOST_BITS).contains(&bits) {
+        return Err(CmdError::new(
+            "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096",
+        ));
+    }
+    let digits = usize::try_from(bits).unwrap_or(0).div_ceil(4);
+    let mut bytes = vec![0_u8; digits.div_ceil(2)];
+    getrandom::fill(&mut bytes).map_err(|_| CmdError::new("ERR the system gives no random bytes"))?;
+    let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.truncate(digits);
+    worker.reply.bulk(text);
+    Ok(())
+}
+
+fn log(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    let count = match args.get(2) {
+        Some(word) if options::is_word(word, "reset") => {
+            worker.shared.acl.log.clear();
+            worker.reply.ok();
+            return Ok(());
+        }
+        Some(count) => usize::try_from(options::int(count)?).unwrap_or(0),
+        None => LOG_ENTRIES,
+    };
+    worker.shared.acl.log.write(&mut worker.reply, count, worker.now_ms);
+    Ok(())
+}
+
+fn dry_run(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    let user = worker
+        .shared
+        .acl
+        .get(&args[2])
+        .ok_or_else(|| CmdError::text(format!("ERR User '{}' not found", shown(&args[2]))))?;
+    let spec = find_command(worker, args.slice(3))
+        .ok_or_else(|| CmdError::text(format!("ERR Command '{}' not found", shown(&args[3]))))?;
+    let call = TailView::new(&args, 3);
+    if !table::arity_ok(spec, args.len() - 3) {
+        return Err(CmdError::text(format!("ERR wrong number of arguments for '{}' command", spec.name)));
+    }
+    match check::check(&user.rules(), spec, &call) {
+        Ok(()) => worker.reply.ok(),
+        Err(denied) => {
+            let object = args.get(3 + denied.position()).unwrap_or_default();
+            let sentence = denied.full_sentence(&user.name, spec, object);
+            worker.reply.bulk(sentence);
+        }
+    }
+    Ok(())
+}
+
+/// The row of a call by the names in force; a container's own if it is called without a subcommand.
+fn find_command(worker: &Worker, call: Args<'_>) -> Option<&'static CommandSpec> {
+    let spec = worker.lookup(call.get(0)?)?;
+    match call.get(1) {
+        Some(sub) if spec.is_container() => table::lookup_sub(spec, sub),
+        _ => Some(spec),
+    }
+}
