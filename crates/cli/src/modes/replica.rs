@@ -29,13 +29,13 @@ pub(super) fn save(session: &mut Session, path: &Path, functions_only: bool) -> 
     let knows_marks = configure(connection, "capa", "eof")?;
     configure(connection, "rdb-only", "1")?;
     if functions_only && !configure(connection, "rdb-filter-only", "functions")? {
-        return fail("Failed requesting functions only RDB from server, aborting");
+        return fail(format_args!("Failed requesting functions only RDB from server, aborting"));
     }
     let end = ask(connection, "SYNC")?;
     if let End::Mark(_) = end
         && !knows_marks
     {
-        return fail("The server sends a snapshot of unknown length though it was not asked to");
+        return fail(format_args!("The server sends a snapshot of unknown length though it was not asked to"));
     }
     match &end {
         End::Length(bytes) => {
@@ -61,7 +61,7 @@ pub(super) fn save(session: &mut Session, path: &Path, functions_only: bool) -> 
         bytes
     };
     match end {
-        End::Length(_) => complain("Transfer finished with success."),
+        End::Length(_) => complain(format_args!("Transfer finished with success.")),
         End::Mark(_) => complain(format_args!("Transfer finished with success after {bytes} bytes")),
     }
     Ok(())
@@ -77,11 +77,11 @@ pub(super) fn show(session: &mut Session) -> Outcome<()> {
         End::Length(bytes) => {
             complain(format_args!("SYNC with master, discarding {bytes} bytes of bulk transfer..."));
         }
-        End::Mark(_) => complain("SYNC with master, discarding bytes of bulk transfer until EOF marker..."),
+        End::Mark(_) => complain(format_args!("SYNC with master, discarding bytes of bulk transfer until EOF marker...")),
     }
     let bytes = receive(connection, &end, &mut io::sink(), Path::new("-"))?;
     match end {
-        End::Length(_) => complain("SYNC done. Logging commands from master."),
+        End::Length(_) => complain(format_args!("SYNC done. Logging commands from master.")),
         End::Mark(_) => complain(format_args!("SYNC done after {bytes} bytes. Logging commands from master.")),
     }
     // The primary waits for it before it begins.
@@ -96,7 +96,7 @@ pub(super) fn show(session: &mut Session) -> Outcome<()> {
                     .map(|word| resp::quote_repr(word.as_bytes().unwrap_or_default()))
                     .map(|word| text(word.as_ref()).into_owned())
                     .collect();
-                print_line(words.join(","))?;
+                print_line(format_args!("{}", words.join(",")))?;
             }
             Ok(_) => {}
             Err(error) => return fail(format_args!("Error: {error}")),
@@ -120,20 +120,20 @@ fn configure(connection: &mut Connection, option: &str, value: &str) -> Outcome<
 /// Asks for the snapshot and reads its first line.
 fn ask(connection: &mut Connection, command: &str) -> Outcome<End> {
     if connection.send(&[command]).is_err() {
-        return fail("Error writing to master");
+        return fail(format_args!("Error writing to master"));
     }
     let mut line = Vec::new();
     loop {
         let byte = match connection.take_raw(1) {
             Ok(bytes) => bytes,
-            Err(_) => return fail("Error reading bulk length while SYNCing"),
+            Err(_) => return fail(format_args!("Error reading bulk length while SYNCing")),
         };
         match byte.first() {
             // Signs of life before the snapshot is ready.
             Some(b'\n') if line.is_empty() => {}
             Some(b'\n') => break,
             Some(byte) if line.len() < LINE_MAX => line.push(*byte),
-            _ => return fail("Error reading bulk length while SYNCing"),
+            _ => return fail(format_args!("Error reading bulk length while SYNCing")),
         }
     }
     let line = line.trim_ascii_end();
