@@ -27,8 +27,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("persistence", &["keyspace", "rdb", "resp"]),
     ("options", &[]),
     ("script", &["resp"]),
+    ("replication", &[]),
     ("doctor", &["options", "resp"]),
-    ("server", &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "resp", "script"]),
+    (
+        "server",
+        &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
+    ),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
     ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "server"]),

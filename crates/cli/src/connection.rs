@@ -179,6 +179,18 @@ impl Connection {
         Ok(Some(value))
     }
 
+    /// Takes up to `most` bytes as they are; waits for at least one.
+    pub(crate) fn take_raw(&mut self, most: usize) -> Result<Vec<u8>, LinkError> {
+        if self.used == self.inbox.len() {
+            self.wait()?;
+            self.fill()?;
+        }
+        let rest = self.inbox.get(self.used..).unwrap_or(&[]);
+        let taken = rest.get(..rest.len().min(most)).unwrap_or(&[]).to_vec();
+        self.used += taken.len();
+        Ok(taken)
+    }
+
     /// Reads once what the socket has; waits for at least a byte.
     pub(crate) fn fill(&mut self) -> Result<(), LinkError> {
         if self.used > 0 {

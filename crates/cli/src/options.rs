@@ -66,6 +66,15 @@ pub(crate) enum Protocol {
 pub(crate) enum Mode {
     /// Runs the command, or asks for commands.
     Commands,
+    /// `--rdb` or `--functions-rdb`, and where to.
+    Snapshot {
+        /// The file; `-` is standard output.
+        path: PathBuf,
+        /// Functions without keys.
+        functions_only: bool,
+    },
+    /// `--replica`.
+    Replica,
     /// `--latency`.
     Latency,
     /// `--latency-history`.
@@ -322,7 +331,8 @@ impl Parser {
             "--keystats" => self.mode(Mode::KeyStatistics(None)),
             "--hotkeys" => self.mode(Mode::HotKeys),
             "--pipe" => self.mode(Mode::Pipe),
-            "--slave" | "--replica" | "--ldb" | "--ldb-sync-mode" => self.missing(key),
+            "--slave" | "--replica" => self.mode(Mode::Replica),
+            "--ldb" | "--ldb-sync-mode" => self.missing(key),
             "-c" => options.follow_redirects = true,
             "-e" => options.error_code = true,
             "--verbose" => options.verbose = true,
@@ -422,12 +432,9 @@ impl Parser {
                 self.mode(Mode::LruTest(keys));
             }
             "--eval" => self.mode(Mode::Eval(path(value))),
-            "--rdb"
-            | "--functions-rdb"
-            | "--vset-recall"
-            | "--vset-recall-count"
-            | "--vset-recall-ef"
-            | "--vset-recall-ele" => self.missing(key),
+            "--rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: false }),
+            "--functions-rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: true }),
+            "--vset-recall" | "--vset-recall-count" | "--vset-recall-ef" | "--vset-recall-ele" => self.missing(key),
             "--cluster" => self.mode(Mode::Cluster(vec![value])),
             "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
                 self.tls = true;

@@ -245,7 +245,6 @@ fn types_that_redis_cli_does_not_know() {
         assert_eq!(show(&[&["--readonly"], command].concat()), "", "{command:?}");
     }
     assert_eq!(show(&["--readonly", "llen", "list"]), "12\n");
-    assert_eq!(show(&["--rdb", "file"]), "");
 }
 
 /// Walks as one JSON document, and of all primaries of a cluster.
@@ -289,13 +288,7 @@ fn what_is_not_there_yet_says_so() {
     let socket = server.socket();
     for (arguments, sentence) in [
         (
-            &["--rdb", "file"][..],
-            "--rdb is not available in this version yet: it follows with persistence and replication.",
-        ),
-        (&["--functions-rdb", "file"], "--functions-rdb is not available"),
-        (&["--replica"], "--replica is not available"),
-        (
-            &["--ldb", "--eval", "file"],
+            &["--ldb", "--eval", "file"][..],
             "--ldb is not available in this version yet: it follows with the script debugger.",
         ),
         (&["--tls", "ping"], "TLS is not available in this version yet"),

@@ -182,11 +182,17 @@ impl<'a> DbView<'a> {
     }
 
     #[inline(never)]
-    fn expire_if_over(&mut self, slot: Slot, hash: u64, key: &[u8]) {
+    fn is_over_and_hidden(&mut self, slot: Slot, hash: u64, key: &[u8]) -> bool {
         let entry = self.db_ref(slot).and_then(|db| db.table.find(hash, key));
-        if entry.and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms) {
+        let is_over = entry.and_then(Entry::expire_at_ms).is_some_and(|at_ms| at_ms <= self.now_ms);
+        if is_over {
             self.expire(slot, hash, key);
         }
+        is_over && self.hides_expired()
+    }
+
+    fn hides_expired(&self) -> bool {
+        self.locks.keyspace().hides_expired() && !self.locks.is_primary
     }
 
     /// The place of an entry that is about to change: a snapshot gets what it held first.
@@ -218,6 +224,10 @@ impl<'a> DbView<'a> {
 
     #[cold]
     fn expire(&mut self, slot: Slot, hash: u64, key: &[u8]) {
+        if self.hides_expired() {
+            // The primary says when it goes; until then it is as if it were not there.
+            return;
+        }
         if let Some(entry) = self.unlink(slot, hash, key) {
             self.discard(entry);
             self.events.expired += 1;
@@ -291,11 +301,10 @@ impl<'a> DbView<'a> {
     #[inline]
     pub fn read_entry(&mut self, key: &[u8]) -> Option<&Entry> {
         let (slot, hash) = self.locate(key);
-        if self.db_ref(slot).is_some_and(|db| db.expiring > 0) {
-            self.expire_if_over(slot, hash, key);
-        }
+        let is_hidden = self.db_ref(slot).is_some_and(|db| db.expiring > 0) && self.is_over_and_hidden(slot, hash, key);
         let DbView { locks, events, db, clock, no_touch, .. } = self;
-        match locks.slot(slot).db(*db).and_then(|part| part.table.find(hash, key)) {
+        let found = locks.slot(slot).db(*db).and_then(|part| part.table.find(hash, key));
+        match found.filter(|_| !is_hidden) {
             Some(entry) => {
                 events.hits += 1;
                 if !*no_touch {

@@ -10,7 +10,7 @@ use crate::tracking::TrackingCounts;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Databases whose sizes are counted as they change; those beyond are walked when asked.
 pub const COUNTED_DBS: usize = 16;
@@ -35,6 +35,7 @@ pub struct Keyspace {
     pub reclaimer: Reclaimer,
     counters: Mutex<Vec<Arc<CachePadded<Counters>>>>,
     waiter_ids: AtomicU64,
+    hides_expired: AtomicBool,
 }
 
 /// Counts kept by one thread and read by all: the owner stores, nobody else writes.
@@ -83,6 +84,7 @@ impl Keyspace {
             reclaimer: Reclaimer::default(),
             counters: Mutex::new(Vec::new()),
             waiter_ids: AtomicU64::new(1),
+            hides_expired: AtomicBool::new(false),
         })
     }
 
@@ -110,6 +112,22 @@ impl Keyspace {
     /// A number larger than all before: the order in which blocked clients arrived.
     pub fn next_waiter_id(&self) -> u64 {
         self.waiter_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether keys whose time is over are hidden from commands rather than removed: on a replica, whose primary says when
+    /// they go.
+    #[inline]
+    pub fn hides_expired(&self) -> bool {
+        self.hides_expired.load(Ordering::Relaxed)
+    }
+
+    /// Sets what [`Keyspace::hides_expired`] tells. `locks` must have the gate closed: a command sees one or the other.
+    ///
+    /// # Panics
+    /// When the gate is open: a bug in the caller.
+    pub fn set_hides_expired(&self, locks: &crate::LockSet, hides: bool) {
+        assert!(locks.is_alone(), "the rule changes behind the closed gate");
+        self.hides_expired.store(hides, Ordering::SeqCst);
     }
 
     /// Counters for a thread that will change keys.

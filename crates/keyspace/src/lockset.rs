@@ -15,6 +15,8 @@ use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// Capacity kept for stretches of a followed stream.
+const FOLLOWED_KEPT: usize = 64 << 10;
 /// How long a thread waits before it tries to close the gate again.
 const GATE_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
@@ -35,6 +37,8 @@ pub struct LockSet {
     pub(crate) counters: Arc<CachePadded<Counters>>,
     /// What the commands of this thread did, for the journal.
     pub effects: Effects,
+    /// The commands of this thread are those of the primary: nothing is hidden from them.
+    pub is_primary: bool,
 }
 
 impl LockSet {
@@ -53,6 +57,7 @@ impl LockSet {
             long: false,
             counters,
             effects: Effects::default(),
+            is_primary: false,
         }
     }
 
@@ -185,10 +190,23 @@ impl LockSet {
 
     /// Appends what this thread's commands did to the journal. Their slots must still be held.
     pub fn append_effects(&mut self) {
+        if !self.effects.followed.is_empty() {
+            self.append_followed();
+        }
         if !self.effects.is_empty() {
             let keyspace = &self.keyspace;
             self.effects.flush(|bytes, runs| keyspace.journal.append(bytes, runs));
         }
+    }
+
+    #[cold]
+    fn append_followed(&mut self) {
+        let effects = &mut self.effects;
+        let wakers = self.keyspace.journal.append_followed(&effects.followed, effects.followed_replicas_only);
+        effects.wakers.extend(wakers);
+        effects.followed.clear();
+        effects.followed.shrink_to(FOLLOWED_KEPT);
+        effects.appended_to = self.keyspace.journal.end();
     }
 
     #[inline]

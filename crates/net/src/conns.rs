@@ -422,6 +422,14 @@ impl<S: Service> Conns<S> {
         getsockname(conn.socket.as_fd()).ok().map(|address| Peer::from_any(Some(address)))
     }
 
+    /// Whether small pieces of output of a TCP connection are sent at once rather than gathered by the kernel.
+    pub fn set_nodelay(&self, id: ConnId, at_once: bool) {
+        if let Some(conn) = self.get(id).filter(|conn| !conn.has(flag::UNIX)) {
+            // It is a matter of speed only.
+            let _ = rustix::net::sockopt::set_tcp_nodelay(&conn.socket, at_once);
+        }
+    }
+
     /// The descriptor's number, for display.
     pub fn fd(&self, id: ConnId) -> Option<RawFd> {
         self.get(id).map(|conn| conn.socket.as_raw_fd())

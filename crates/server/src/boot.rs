@@ -298,7 +298,13 @@ fn run_workers(
         threads.push(thread);
     }
     banner::log_initialized();
+    let of_history = Arc::downgrade(shared);
+    let _ = shared
+        .durability
+        .at_instant
+        .set(Box::new(move || of_history.upgrade().and_then(|shared| crate::replication::file_history(&shared))));
     if load_at_start(shared, loading) {
+        shared.follow_at_start();
         ready();
     } else if !shared.stopping.load(Ordering::Relaxed) {
         shared.stop(1);

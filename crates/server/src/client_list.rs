@@ -288,7 +288,13 @@ impl Worker {
 }
 
 fn kind_of(session: &Session) -> ClientKind {
-    if session.state.has(State::SUBSCRIBED) { ClientKind::Pubsub } else { ClientKind::Normal }
+    if session.state.has(State::REPLICA) {
+        ClientKind::Replica
+    } else if session.state.has(State::SUBSCRIBED) {
+        ClientKind::Pubsub
+    } else {
+        ClientKind::Normal
+    }
 }
 
 /// What the loop keeps for a connection.
@@ -375,6 +381,7 @@ fn write_flags(text: &mut Vec<u8>, session: &Session) {
         .is_some_and(|watch| watch.flag.load(Ordering::Relaxed));
     let tracking = session.tracking();
     let letters = [
+        (session.state.has(State::REPLICA), b'S'),
         (session.state.has(State::MONITOR), b'O'),
         (session.state.has(State::SUBSCRIBED), b'P'),
         (session.state.has(State::IN_MULTI), b'x'),

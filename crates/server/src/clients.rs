@@ -57,6 +57,10 @@ pub(crate) fn keep_with_output(worker: &mut Worker, id: ConnId, session: &mut Se
         cut(worker, id, session, pending_bytes);
         return false;
     }
+    if session.state.has(State::REPLICA) {
+        // What it has not got is in the journal, and is limited there.
+        return true;
+    }
     let limit = limit_of(&worker.config, session);
     if is_over(limit, session, pending_bytes, worker.now_s) {
         cut(worker, id, session, pending_bytes);
@@ -191,7 +195,7 @@ impl Worker {
         let mut left = u64::try_from(share).unwrap_or(u64::MAX).max(1);
         let mut sizes: Vec<(u64, ConnId)> = conns
             .iter()
-            .filter(|(_, session)| !session.state.has(State::NO_EVICT))
+            .filter(|(_, session)| !session.state.has(State::NO_EVICT) && !session.state.has(State::REPLICA))
             .map(|(conn, session)| ((session.used_bytes() + conns.held_bytes(conn)) as u64, conn))
             .collect();
         sizes.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
@@ -232,7 +236,7 @@ impl Worker {
                 over.push((conn, 0));
                 return;
             }
-            if kept.output_bytes > 0 {
+            if kept.output_bytes > 0 && !session.state.has(State::REPLICA) {
                 let limit = limit_of(&self.config, session);
                 if is_over(limit, session, kept.output_bytes, now_s) {
                     over.push((conn, kept.output_bytes));
@@ -241,7 +245,8 @@ impl Worker {
             }
             let spared = session.state.has(State::BLOCKED)
                 || session.state.has(State::SUBSCRIBED)
-                || session.state.has(State::MONITOR);
+                || session.state.has(State::MONITOR)
+                || session.state.has(State::REPLICA);
             if timeout > 0 && !spared && now_s.saturating_sub(session.last_active_s) > timeout {
                 idle.push(conn);
             }

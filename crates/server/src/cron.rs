@@ -90,7 +90,9 @@ impl Worker {
     /// Does what is due, after so many bytes were read in all. Returns how long until the next thing is.
     pub(crate) fn run_cron(&mut self, conns: &mut Conns<Worker>, now: Instant, read_bytes: u64) -> Duration {
         let hz = u64::try_from(self.config.hz).unwrap_or(10).clamp(1, 500);
-        let may_expire = self.shared.active_expire.load(Ordering::Relaxed) && self.locks.keyspace().may_expire();
+        let may_expire = self.shared.active_expire.load(Ordering::Relaxed)
+            && !self.shared.replication.is_replica()
+            && self.locks.keyspace().may_expire();
         if now >= self.cron.next_expiry {
             let busy = may_expire && self.expire_some();
             self.cron.next_expiry = now + if busy { EXPIRE_EVERY / 5 } else { EXPIRE_EVERY * 4 };
@@ -126,6 +128,7 @@ impl Worker {
             self.measure_rates(now);
             self.save_if_due();
             self.shared.rewrite_if_due(&self.config);
+            self.tend_replication();
         }
         let mut next = self.cron.next_expiry.min(self.cron.next_sweep);
         if self.index == 0 {
@@ -266,7 +269,7 @@ fn survey_slot(survey: &mut Survey, slot: &SlotData, now_ms: i64) {
             let ends =
                 db.table().iter().take(TTL_SAMPLES * 4).filter_map(keyspace::Entry::expire_at_ms).take(TTL_SAMPLES);
             for left in ends.filter_map(|at_ms| u64::try_from(at_ms - now_ms).ok()) {
-                of_db.ttl_ms += left;
+                of_db.ttl_ms = of_db.ttl_ms.saturating_add(left);
                 of_db.ttl_samples += 1;
             }
         }

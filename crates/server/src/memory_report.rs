@@ -116,7 +116,7 @@ impl Shared {
                 sum.keys += found.keys;
                 sum.expiring += found.expiring;
                 sum.table_bytes += found.table_bytes;
-                sum.ttl_ms += found.ttl_ms;
+                sum.ttl_ms = sum.ttl_ms.saturating_add(found.ttl_ms);
                 sum.ttl_samples += found.ttl_samples;
             }
         }

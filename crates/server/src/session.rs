@@ -39,6 +39,8 @@ impl State {
     pub const USER_GONE: State = State(1 << 15);
     /// CLIENT TRACKING is on.
     pub const TRACKING: State = State(1 << 16);
+    /// It follows us.
+    pub const REPLICA: State = State(1 << 17);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -111,7 +113,9 @@ pub struct Extra {
     pub multi: Option<Multi>,
     /// Watched keys.
     pub watch: Option<Watch>,
-    /// When the WAITAOF that is being waited on gives up, Unix ms; `i64::MAX` never.
+    /// What the client has said of itself as a replica.
+    pub replica: Option<Box<crate::replication::primary::Claimed>>,
+    /// When the WAIT or WAITAOF that is being waited on gives up, Unix ms; `i64::MAX` never.
     pub wait_until_ms: Option<i64>,
     /// The blocking command that waits.
     pub blocked: Option<Blocked>,

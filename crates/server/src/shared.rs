@@ -50,8 +50,10 @@ pub struct Shared {
     pub started_ms: i64,
     /// 40 hex digits, new at each start.
     pub run_id: String,
-    /// 40 hex digits of the replication history.
-    pub replication_id: Mutex<String>,
+    /// Both roles of replication.
+    pub replication: crate::replication::Replication,
+    /// Counters of the thread that applies a primary's commands.
+    pub link_stats: Arc<WorkerStats>,
     /// Last client number given.
     pub client_ids: AtomicU64,
     /// Clients connected, over all workers.
@@ -161,7 +163,7 @@ impl Shared {
 
     /// Sum of one counter over all workers.
     pub fn sum(&self, counter: impl Fn(&WorkerStats) -> u64) -> u64 {
-        self.stats.iter().map(|stats| counter(stats)).sum()
+        self.stats.iter().chain([&self.link_stats]).map(|stats| counter(stats)).sum()
     }
 
     /// Notes an error reply under its code (the first word).
@@ -212,7 +214,8 @@ impl Shared {
             started: Instant::now(),
             started_ms: now_ms,
             run_id: random_id(),
-            replication_id: Mutex::new(random_id()),
+            replication: crate::replication::Replication::new(&config),
+            link_stats: Arc::default(),
             client_ids: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),

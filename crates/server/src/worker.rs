@@ -152,6 +152,10 @@ pub struct Worker {
     pub(crate) held: crate::aof::hold::Held,
     /// It replays a log: nothing is left to other threads.
     pub(crate) is_replaying: bool,
+    /// Its connections to replicas.
+    pub(crate) replicas: Vec<(ConnId, Arc<crate::replication::Replica>)>,
+    /// Where its last recorded command ended in the journal when the present input came.
+    pub(crate) appended_before: u64,
 }
 
 impl Worker {
@@ -191,6 +195,8 @@ impl Worker {
             net_before: net::Stats::default(),
             held: crate::aof::hold::Held::default(),
             is_replaying: false,
+            replicas: Vec::new(),
+            appended_before: 0,
             shared,
         };
         worker.adopt_config();
@@ -335,6 +341,9 @@ impl Worker {
             self.shared.monitors.fetch_sub(1, Ordering::SeqCst);
         }
         self.drop_client_lines(id);
+        if session.state.has(State::REPLICA) {
+            self.replica_gone(id);
+        }
         self.stop_tracking(id, session);
         if session.extra.is_some() {
             self.unwatch_all(session);
@@ -411,6 +420,7 @@ impl Service for Worker {
         let empty = self.reply.swap_buffer(std::mem::take(out));
         self.reply.set_proto(session.proto);
         let before = self.locks.effects.appended_to();
+        self.appended_before = before;
         let flow = exec::run_input(self, id, session, input);
         self.broadcast_changes();
         let upto = self.locks.effects.appended_to();
@@ -474,6 +484,9 @@ impl Service for Worker {
             chore(self, conns);
         }
         let next_log = if self.shared.aof.is_fed() { self.settle_log(conns, cx.now()) } else { None };
+        if !self.replicas.is_empty() {
+            self.feed_replicas(conns);
+        }
         let mut retry = self.run_later(conns);
         if !self.ready.is_empty() {
             // A slot was busy. Its holder wakes us; that it might not be lost costs one look a turn.

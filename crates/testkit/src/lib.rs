@@ -20,11 +20,13 @@ pub mod client;
 pub mod differential;
 pub mod history;
 pub mod process;
+pub mod proxy;
 pub mod reply;
 pub mod server;
 pub mod text;
 
 pub use client::Client;
+pub use proxy::Proxy;
 pub use reply::Reply;
 pub use server::{Launch, Server};
 

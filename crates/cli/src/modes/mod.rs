@@ -17,6 +17,7 @@ mod intrinsic;
 mod keys;
 mod latency;
 mod pipe;
+mod replica;
 mod scan;
 mod spectrum;
 mod stat;
@@ -37,13 +38,14 @@ pub(crate) fn run(session: &mut Session, mode: Mode) -> Outcome<()> {
         Mode::KeyStatistics(samples) => keys::run(session, keys::Measure::Both { samples }),
         Mode::HotKeys => keys::hot::run(session),
         Mode::Pipe => pipe::run(session),
+        Mode::Snapshot { path, functions_only } => replica::save(session, &path, functions_only),
+        Mode::Replica => replica::show(session),
         Mode::Eval(path) => eval::run(session, &path),
         Mode::Cluster(words) => cluster::run(session, &words),
         Mode::Missing(option) => {
             let with = match option.as_str() {
                 "--ldb" | "--ldb-sync-mode" => "the script debugger",
-                option if option.starts_with("--vset") => "vector sets",
-                _ => "persistence and replication",
+                _ => "vector sets",
             };
             fail(format_args!("{option} is not available in this version yet: it follows with {with}."))
         }

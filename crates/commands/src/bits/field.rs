@@ -185,14 +185,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, read_only: bool) -> CmdResult {
         return Err(CmdError::new("ERR BITFIELD_RO only supports the GET subcommand"));
     }
     let out = &mut *ctx.out;
-    let changes = with_buffer(&mut ctx.db, key, end, |bytes, grown| {
+    let (changes, grows) = with_buffer(&mut ctx.db, key, end, |bytes, grown| {
         out.array(steps.len());
-        steps.iter().filter(|step| perform(out, bytes, step, grown)).count()
+        let changes = steps.iter().filter(|step| perform(out, bytes, step, grown)).count();
+        (changes, grown)
     })?;
     if changes > 0 {
         ctx.db.changed(NotifyClass::STRING, "setbit", key);
         // Redis counts each step that changed something.
         ctx.db.events.dirty += changes as u64 - 1;
+    } else if grows {
+        // All steps failed, but the string has grown: replicas must have it, though Redis does not tell them.
+        ctx.db.always_effect();
     }
     Ok(())
 }

@@ -51,6 +51,9 @@ pub struct Effects {
     /// Where the last appended bytes of this thread end in the journal.
     pub(crate) appended_to: u64,
     pub(crate) wakers: Vec<Waker>,
+    /// Bytes of the stream that is followed: what the running command stands for there. See [`Effects::follow`].
+    pub(crate) followed: Vec<u8>,
+    pub(crate) followed_replicas_only: bool,
 }
 
 /// Capacity that is kept for the next commands.
@@ -109,6 +112,14 @@ impl Effects {
     #[inline]
     pub fn appended_to(&self) -> u64 {
         self.appended_to
+    }
+
+    /// The command that is about to run is this stretch of the stream that is followed. It is appended to the journal as it
+    /// stands, under the command's locks or by [`crate::LockSet::append_effects`]. `replicas_only`: no part of an AOF.
+    pub fn follow(&mut self, bytes: &[u8], replicas_only: bool) {
+        self.followed.clear();
+        self.followed.extend_from_slice(bytes);
+        self.followed_replicas_only = replicas_only;
     }
 
     /// Notes a command that the running one came to.

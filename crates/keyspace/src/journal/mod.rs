@@ -221,15 +221,18 @@ impl Journal {
 
     /// Appends bytes of a primary's stream as they are. `replicas_only`: PING and the like, no part of an AOF.
     pub fn append_stream(&self, bytes: &[u8], replicas_only: bool) {
+        wake(self.append_followed(bytes, replicas_only));
+    }
+
+    /// As [`Journal::append_stream`]; gives whom to wake when no lock is held any more.
+    pub(crate) fn append_followed(&self, bytes: &[u8], replicas_only: bool) -> Vec<Waker> {
         let mut tail = self.tail.lock();
         let from = tail.end;
         tail.push(bytes);
         if replicas_only {
             tail.mark_replicas_only(from);
         }
-        let wakers = self.finish(&mut tail);
-        drop(tail);
-        wake(wakers);
+        self.finish(&mut tail)
     }
 
     /// Appends a command that replicas alone see (PING, REPLCONF GETACK), if the stream is ours and somebody reads it.

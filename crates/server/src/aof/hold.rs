@@ -30,10 +30,12 @@ impl Worker {
 
     /// Holds back what was just written to a connection, for a command that another thread recorded up to `upto`.
     pub(crate) fn hold_connection(&mut self, conns: &mut Conns<Worker>, id: ConnId, upto: u64) {
-        if self.shared.aof.released() < upto
-            && let Some(session) = conns.state_mut(id)
-        {
-            session.written_to = session.written_to.max(upto);
+        if upto == 0 {
+            return;
+        }
+        let Some(session) = conns.state_mut(id) else { return };
+        session.written_to = session.written_to.max(upto);
+        if self.shared.aof.released() < upto {
             conns.cork(id);
             self.held.queue.push_back((upto, id, Instant::now()));
         }

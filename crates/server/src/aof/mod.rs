@@ -292,6 +292,19 @@ impl Shared {
         }
     }
 
+    /// Brings to the log what came from a primary; from the thread that follows it.
+    pub(crate) fn log_followed(&self) {
+        if !self.aof.is_fed() || self.aof.written() >= self.keyspace.journal.end() {
+            return;
+        }
+        let mut writer = self.aof.writer.lock();
+        self.write_pending(&mut writer);
+        drop(writer);
+        if self.aof.is_always() {
+            self.aof.ring(true, false);
+        }
+    }
+
     /// Has workers heed the state of the log.
     pub(crate) fn heed_aof(&self) {
         self.durability.aof_restricts.store(self.aof.errno().is_some(), Ordering::SeqCst);

@@ -40,8 +40,6 @@ pub enum Applies {
 pub enum Work {
     /// Snapshots and the log of changes.
     Durability,
-    /// Replicas.
-    Replication,
     /// Cluster mode.
     Cluster,
     /// Encrypted connections.
@@ -54,7 +52,6 @@ impl Work {
     pub fn name(self) -> &'static str {
         match self {
             Work::Durability => "durability",
-            Work::Replication => "replication",
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
         }

@@ -170,12 +170,12 @@ directives! {
     "shutdown-on-sigterm" => shutdown_on_sigterm: ShutdownFlags = ShutdownFlags::default(),
         Kind::Flags(ShutdownFlags::WORDS, ShutdownFlags::check), MUTABLE, Acts, "The options of the SHUTDOWN that SIGTERM stands for.";
     "shutdown-timeout" => shutdown_timeout: i32 = 10,
-        int(0, INT_MAX), MUTABLE, Later(Work::Replication), "Seconds that a shutdown waits for replicas to catch up.";
+        int(0, INT_MAX), MUTABLE, Acts, "Seconds that a shutdown waits for replicas to catch up.";
     // Network.
     "bind" => bind: Vec<Vec<u8>> = vec![text("*"), text("-::*")],
         Kind::Addresses, MUTABLE, Acts, "The addresses to listen on; one that starts with `-` may be missing.";
     "bind-source-addr" => bind_source_addr: Vec<u8> = text(""),
-        UNSET_TEXT, MUTABLE, Later(Work::Replication), "The address that connections to other servers start from.";
+        UNSET_TEXT, MUTABLE, Acts, "The address that connections to other servers start from.";
     "port" => port: u16 = 6379,
         int(0, 65535), MUTABLE, Acts, "The TCP port; 0 is none.";
     "tcp-backlog" => tcp_backlog: i32 = 511,
@@ -332,7 +332,7 @@ directives! {
     "rdb-version" => rdb_version: i32 = 11,
         int(10, 11), MUTABLE, Acts, "The version of the format of snapshots: 11 is for Redis 7.2, 10 for 7.0 too.";
     "rdb-del-sync-files" => rdb_del_sync_files: bool = false,
-        BOOL, MUTABLE, Later(Work::Replication), "Remove snapshots that only served replication.";
+        BOOL, MUTABLE, Acts, "Remove snapshots that only served replication.";
     "rdb-save-incremental-fsync" => rdb_save_incremental_fsync: bool = true,
         BOOL, MUTABLE, Acts, "Force a snapshot to disk in pieces while it is written.";
     "rdb-key-save-delay" => rdb_key_save_delay: i32 = 0,
@@ -371,53 +371,53 @@ directives! {
         memory(0, ULLONG_MAX), MUTABLE, Acts, "Bytes of changes that may wait for a disk that has stalled before writes wait, too.";
     // Replication.
     "replicaof" / "slaveof" => replicaof: Option<PrimaryAddress> = None,
-        Kind::Primary, FIXED, Later(Work::Replication), "The server to follow.";
+        Kind::Primary, FIXED, Acts, "The server to follow.";
     "masterauth" => masterauth: Vec<u8> = text(""),
-        UNSET_TEXT, SECRET, Later(Work::Replication), "The password at the server that is followed.";
+        UNSET_TEXT, SECRET, Acts, "The password at the server that is followed.";
     "masteruser" => masteruser: Vec<u8> = text(""),
-        UNSET_TEXT, SECRET, Later(Work::Replication), "The user at the server that is followed.";
+        UNSET_TEXT, SECRET, Acts, "The user at the server that is followed.";
     "replica-serve-stale-data" / "slave-serve-stale-data" => replica_serve_stale_data: bool = true,
-        BOOL, MUTABLE, Later(Work::Replication), "Answer from old data while the primary is out of reach.";
+        BOOL, MUTABLE, Acts, "Answer from old data while the primary is out of reach.";
     "replica-read-only" / "slave-read-only" => replica_read_only: bool = true,
-        BOOL, MUTABLE, Later(Work::Replication), "Refuse writes on a replica.";
+        BOOL, MUTABLE, Acts, "Refuse writes on a replica.";
     "replica-lazy-flush" / "slave-lazy-flush" => replica_lazy_flush: bool = false,
         BOOL, MUTABLE, Never("a flush always frees in steps that hold nobody up"), "Empty a replica in the background before it loads.";
     "replica-ignore-maxmemory" / "slave-ignore-maxmemory" => replica_ignore_maxmemory: bool = true,
-        BOOL, MUTABLE, Later(Work::Replication), "Leave eviction to the primary.";
+        BOOL, MUTABLE, Acts, "Leave eviction to the primary.";
     "replica-ignore-disk-write-errors" => replica_ignore_disk_write_errors: bool = false,
-        BOOL, MUTABLE, Later(Work::Replication), "Let a replica go on when it cannot write to disk.";
+        BOOL, MUTABLE, Acts, "Let a replica go on when it cannot write to disk.";
     "replica-priority" / "slave-priority" => replica_priority: i32 = 100,
-        int(0, INT_MAX), MUTABLE, Later(Work::Replication), "The rank of a replica when a new primary is chosen; 0 is never.";
+        int(0, INT_MAX), MUTABLE, Acts, "The rank of a replica when a new primary is chosen; 0 is never.";
     "replica-announced" => replica_announced: bool = true,
-        BOOL, MUTABLE, Later(Work::Replication), "List this replica to those who ask the primary's watchers.";
+        BOOL, MUTABLE, Acts, "List this replica to those who ask the primary's watchers.";
     "replica-announce-ip" / "slave-announce-ip" => replica_announce_ip: Vec<u8> = text(""),
-        UNSET_TEXT, MUTABLE, Later(Work::Replication), "The address that a replica tells its primary.";
+        UNSET_TEXT, MUTABLE, Acts, "The address that a replica tells its primary.";
     "replica-announce-port" / "slave-announce-port" => replica_announce_port: u16 = 0,
-        int(0, 65535), MUTABLE, Later(Work::Replication), "The port that a replica tells its primary.";
+        int(0, 65535), MUTABLE, Acts, "The port that a replica tells its primary.";
     "repl-diskless-sync" => repl_diskless_sync: bool = true,
-        BOOL, MUTABLE, Later(Work::Replication), "Send a snapshot to replicas without a file.";
+        BOOL, MUTABLE, Acts, "Send a snapshot to replicas without a file.";
     "repl-diskless-sync-delay" => repl_diskless_sync_delay: i32 = 5,
-        int(0, INT_MAX), MUTABLE, Later(Work::Replication), "Seconds to wait for more replicas before a snapshot is sent.";
+        int(0, INT_MAX), MUTABLE, Acts, "Seconds to wait for more replicas before a snapshot is sent.";
     "repl-diskless-sync-max-replicas" => repl_diskless_sync_max_replicas: i32 = 0,
-        int(0, INT_MAX), MUTABLE, Later(Work::Replication), "The number of replicas that ends the wait; 0 is none.";
+        int(0, INT_MAX), MUTABLE, Acts, "The number of replicas that ends the wait; 0 is none.";
     "repl-diskless-load" => repl_diskless_load: ReplDisklessLoad = ReplDisklessLoad::Disabled,
-        Kind::Enum(ReplDisklessLoad::WORDS), DENIED_WHILE_LOADING, Later(Work::Replication), "Whether a replica loads straight from the connection.";
+        Kind::Enum(ReplDisklessLoad::WORDS), DENIED_WHILE_LOADING, Acts, "Whether a replica loads straight from the connection.";
     "repl-ping-replica-period" / "repl-ping-slave-period" => repl_ping_replica_period: i32 = 10,
-        int(1, INT_MAX), MUTABLE, Later(Work::Replication), "Seconds between PINGs to replicas.";
+        int(1, INT_MAX), MUTABLE, Acts, "Seconds between PINGs to replicas.";
     "repl-timeout" => repl_timeout: i32 = 60,
-        int(1, INT_MAX), MUTABLE, Later(Work::Replication), "Seconds of silence after which the other side counts as gone.";
+        int(1, INT_MAX), MUTABLE, Acts, "Seconds of silence after which the other side counts as gone.";
     "repl-disable-tcp-nodelay" => repl_disable_tcp_nodelay: bool = false,
-        BOOL, MUTABLE, Later(Work::Replication), "Prefer fewer packets to replicas over less delay.";
+        BOOL, MUTABLE, Acts, "Prefer fewer packets to replicas over less delay.";
     "repl-backlog-size" => repl_backlog_size: i64 = 1 << 20,
-        memory(1, LLONG_MAX), MUTABLE, Later(Work::Replication), "The bytes of recent changes kept for replicas that come back.";
+        memory(1, LLONG_MAX), MUTABLE, Acts, "The bytes of recent changes kept for replicas that come back.";
     "repl-backlog-ttl" => repl_backlog_ttl: i64 = 3600,
-        int(0, LONG_MAX), MUTABLE, Later(Work::Replication), "Seconds that recent changes are kept without any replica; 0 is for ever.";
+        int(0, LONG_MAX), MUTABLE, Acts, "Seconds that recent changes are kept without any replica; 0 is for ever.";
     "min-replicas-to-write" / "min-slaves-to-write" => min_replicas_to_write: i32 = 0,
-        int(0, INT_MAX), MUTABLE, Later(Work::Replication), "Replicas that must be there for writes to be accepted.";
+        int(0, INT_MAX), MUTABLE, Acts, "Replicas that must be there for writes to be accepted.";
     "min-replicas-max-lag" / "min-slaves-max-lag" => min_replicas_max_lag: i32 = 10,
-        int(0, INT_MAX), MUTABLE, Later(Work::Replication), "Seconds within which such a replica must have been heard.";
+        int(0, INT_MAX), MUTABLE, Acts, "Seconds within which such a replica must have been heard.";
     "propagation-error-behavior" => propagation_error_behavior: PropagationErrorBehavior = PropagationErrorBehavior::Ignore,
-        Kind::Enum(PropagationErrorBehavior::WORDS), MUTABLE, Later(Work::Replication), "What follows when a replicated command fails.";
+        Kind::Enum(PropagationErrorBehavior::WORDS), MUTABLE, Acts, "What follows when a replicated command fails.";
     // Cluster.
     "cluster-enabled" => cluster_enabled: bool = false,
         BOOL, FIXED, Later(Work::Cluster), "Be a node of a Redis Cluster.";

@@ -160,6 +160,17 @@ impl Claim {
         begun
     }
 
+    /// As [`Claim::begin_here`]; `first` is done at the instant, before the file's header is made.
+    pub fn begin_here_after<R>(mut self, config: &Config, first: impl FnOnce(&mut LockSet) -> R) -> Option<(Begun, R)> {
+        let mut locks = self.walkers.pop()?;
+        let (mut begun, result) = locks.alone(|locks| {
+            let result = first(locks);
+            (self.begin(locks, config), result)
+        });
+        begun.claim.walkers.push(locks);
+        Some((begun, result))
+    }
+
     /// Without a walker there is no snapshot; a claim always has one.
     fn nothing(self, config: &Config) -> Begun {
         Begun {

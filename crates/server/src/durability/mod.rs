@@ -49,6 +49,8 @@ pub struct Durability {
     pub restricts: AtomicBool,
     /// The append only file cannot be written.
     pub(crate) aof_restricts: AtomicBool,
+    /// A replica has lost its primary and may not answer from old data.
+    pub(crate) stale_restricts: AtomicBool,
     /// Unix seconds of the last attempt; 0: none.
     pub last_try_s: AtomicI64,
     /// How long the last one took; -1: there was none.
@@ -84,6 +86,7 @@ impl Default for Durability {
             has_failed: AtomicBool::new(false),
             restricts: AtomicBool::new(false),
             aof_restricts: AtomicBool::new(false),
+            stale_restricts: AtomicBool::new(false),
             last_try_s: AtomicI64::new(0),
             last_took_s: AtomicI64::new(-1),
             saves: AtomicU64::new(0),
@@ -117,6 +120,7 @@ impl Durability {
     pub(crate) fn renew_restriction(&self) {
         let restricts = self.has_failed.load(Ordering::SeqCst)
             || self.aof_restricts.load(Ordering::SeqCst)
+            || self.stale_restricts.load(Ordering::SeqCst)
             || self.loading.is_on()
             || self.shutdown.holds_writes.load(Ordering::SeqCst);
         self.restricts.store(restricts, Ordering::SeqCst);

@@ -118,6 +118,9 @@ fn prepare(shared: &Arc<Shared>, mut options: Options, is_aborted: &AtomicBool) 
     }
     shared.end_rewrite();
     let config = shared.config.snapshot();
+    if !options.now && !wait_for_replicas(shared, config.shutdown_timeout, is_aborted) {
+        return false;
+    }
     let saves = options.saves || (!config.save.is_empty() && !options.saves_not);
     if !saves {
         let until = Instant::now() + PATIENCE;
@@ -145,4 +148,48 @@ fn prepare(shared: &Arc<Shared>, mut options: Options, is_aborted: &AtomicBool) 
     }
     log!(Level::Warning, "Error trying to save the DB, can't exit.");
     false
+}
+
+/// Holds writes back until all replicas have everything, for a while. False: the shutdown was called off meanwhile.
+fn wait_for_replicas(shared: &Shared, timeout_s: i32, is_aborted: &AtomicBool) -> bool {
+    let replication = &shared.replication;
+    if replication.is_replica() || replication.replicas().is_empty() {
+        return true;
+    }
+    let lagging = || {
+        let end = shared.keyspace.journal.end();
+        let replicas = replication.replicas();
+        replicas.into_iter().filter(|replica| replica.acked.load(Ordering::SeqCst) < end).collect::<Vec<_>>()
+    };
+    let timeout = Duration::from_secs(u64::try_from(timeout_s).unwrap_or(0));
+    if !timeout.is_zero() && !lagging().is_empty() {
+        shared.durability.shutdown.holds_writes.store(true, Ordering::SeqCst);
+        shared.durability.renew_restriction();
+        shared.ask_acknowledgements();
+        log!(Level::Notice, "Waiting for replicas before shutting down.");
+        let until = Instant::now() + timeout;
+        while !lagging().is_empty() && Instant::now() < until {
+            if is_aborted.load(Ordering::SeqCst) {
+                log!(Level::Notice, "Shutdown manually aborted.");
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let late = lagging();
+    let now_s = crate::process::now_ms() / 1000;
+    let end = shared.keyspace.journal.end();
+    for replica in &late {
+        log!(
+            Level::Warning,
+            "Lagging replica {} reported offset {} behind master, lag={}, state={}.",
+            replica.name(),
+            end.saturating_sub(replica.acked.load(Ordering::SeqCst)),
+            replica.lag_s(now_s),
+            replica.stage().name()
+        );
+    }
+    let all = replication.replicas().len();
+    log!(Level::Notice, "{} of {all} replicas are in sync when shutting down.", all.saturating_sub(late.len()));
+    true
 }

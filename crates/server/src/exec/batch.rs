@@ -211,6 +211,7 @@ fn gather(
     worker.renew_rights(session);
     let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
+    let keeps_writes = worker.shared.replication.keeps_writes();
     // The key before: a pipeline that works on one key hashes it once.
     let mut last: &[u8] = &[];
     for index in 0..GROUP {
@@ -231,7 +232,7 @@ fn gather(
             return (index, start, End::Other { index, start });
         }
         let args = request.args(rest);
-        match plan(worker, rules.as_deref(), args) {
+        match plan(worker, rules.as_deref(), args, keeps_writes) {
             Some((id, key)) => {
                 let hashed = if index > 0 && is_same(last, key) {
                     batch.keys[index - 1].again(key)
@@ -266,10 +267,19 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 /// Whether a command may run in a group, and its key.
 #[inline]
-fn plan<'a>(worker: &Worker, rules: Option<&Rules>, args: Args<'a>) -> Option<(CommandId, &'a [u8])> {
+fn plan<'a>(
+    worker: &Worker,
+    rules: Option<&Rules>,
+    args: Args<'a>,
+    keeps_writes: bool,
+) -> Option<(CommandId, &'a [u8])> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
+        return None;
+    }
+    if keeps_writes && spec.flags.contains(Flags::WRITE) {
+        // A replica, or one that lacks replicas: the write may have to be refused.
         return None;
     }
     if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {

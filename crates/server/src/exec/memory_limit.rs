@@ -22,7 +22,7 @@ impl Worker {
     /// Whether a command that needs memory may run: true at once below the limit, else after evicting.
     pub(crate) fn has_memory(&mut self) -> bool {
         let limit = self.config.maxmemory;
-        if limit == 0 {
+        if limit == 0 || (self.shared.replication.is_replica() && self.config.replica_ignore_maxmemory) {
             return true;
         }
         for _ in 0..EVICTIONS_PER_COMMAND {

@@ -131,6 +131,7 @@ fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_
         return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
     worker.check_files(session, spec)?;
+    worker.check_replication(session, spec)?;
     if session.state.has(State::SUBSCRIBED) && session.proto == resp::Proto::Resp2 && !is_allowed_subscribed(spec.id) {
         let name = spec.name;
         return Err(reject(
@@ -154,7 +155,8 @@ fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_
         return Ok(Prepared::Wait(step));
     }
     let holds_writes = worker.shared.keyspace.snapshots.is_full()
-        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed);
+        || worker.shared.durability.shutdown.holds_writes.load(Ordering::Relaxed)
+        || (worker.shared.replication.holds_writes() && !worker.is_replaying);
     if holds_writes && writes(session, spec) {
         // A snapshot runs and its sink is slow: what this command would have to hand over finds no room. Or the last
         // snapshot before the end is being written.
@@ -164,7 +166,7 @@ fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_
 }
 
 /// Whether a command may change the data.
-fn writes(session: &Session, spec: &CommandSpec) -> bool {
+pub(crate) fn writes(session: &Session, spec: &CommandSpec) -> bool {
     spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE))
         || (spec.id == CommandId::Exec && transaction::writes(session))
 }
@@ -359,7 +361,10 @@ fn run_on_keys(
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
-    if worker.locks.keyspace().snapshots.is_active() && worker.leaves_to_snapshot(id, session, spec, args) {
+    if worker.locks.keyspace().snapshots.is_active()
+        && !worker.is_replaying
+        && worker.leaves_to_snapshot(id, session, spec, args)
+    {
         worker.locks.unlock_all();
         return Ok(Step::Again);
     }
@@ -493,7 +498,8 @@ impl Worker {
         let mut db = DbView::new(&mut self.locks, &mut self.events, session.db, self.now_ms, self.clock);
         db.no_touch = session.state.has(State::NO_TOUCH);
         db.set_hashed(keys);
-        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block: true, block: None };
+        let may_block = !self.is_replaying;
+        let mut ctx = Ctx { db, out: &mut self.reply, settings: &self.settings, may_block, block: None };
         let result = handler(&mut ctx, args);
         (result, ctx.block.take())
     }
@@ -620,7 +626,7 @@ impl Worker {
             return Some(Step::Retry);
         }
         let until_ms = self.shared.pause_until_ms.load(Ordering::Relaxed);
-        if until_ms <= self.now_ms {
+        if until_ms <= self.now_ms || self.is_replaying {
             return None;
         }
         let writes_only = self.shared.pause_writes_only.load(Ordering::Relaxed);

@@ -127,7 +127,8 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
     }
     let queued = std::mem::take(&mut multi.queued);
     let needs_all = queued.iter().any(|(id, args)| {
-        whole::handles(*id)
+        matches!(id, CommandId::Replicaof | CommandId::Slaveof)
+            || whole::handles(*id)
             || single::names_other_keys(*id, args.as_args())
             || scripting::needs_gate(worker, *id, args.as_args())
     });
@@ -154,6 +155,7 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
         return Step::Busy(busy);
     }
     if worker.locks.keyspace().snapshots.is_active()
+        && !worker.is_replaying
         && queued
             .iter()
             .any(|(command, args)| worker.leaves_to_snapshot(id, session, table::spec(*command), args.as_args()))

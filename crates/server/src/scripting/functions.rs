@@ -104,11 +104,7 @@ pub(crate) fn run(worker: &mut Worker, session: &Session, id: CommandId, args: A
             if !flush_mode(args) {
                 return Err(CmdError::new("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
             }
-            let cleared: Result<(), ()> = worker.shared.scripts.libraries.change(|set| {
-                *set = LibrarySet::default();
-                Ok(())
-            });
-            worker.events.dirty += u64::from(cleared.is_ok());
+            worker.events.dirty += u64::from(forget_all(&worker.shared));
             worker.reply.ok();
         }
         C::FunctionList => list(worker, args)?,
@@ -125,6 +121,15 @@ pub(crate) fn run(worker: &mut Worker, session: &Session, id: CommandId, args: A
 
 fn subcommand_syntax(args: Args<'_>) -> CmdError {
     CmdError::text(String::from_utf8_lossy(&errors::unknown_subcommand(&args)).into_owned())
+}
+
+/// Forgets all libraries. True: they are gone.
+pub(crate) fn forget_all(shared: &Shared) -> bool {
+    let cleared: Result<(), ()> = shared.scripts.libraries.change(|set| {
+        *set = LibrarySet::default();
+        Ok(())
+    });
+    cleared.is_ok()
 }
 
 /// SYNC or ASYNC, or nothing: the same here, as memory always goes in the background or at once.

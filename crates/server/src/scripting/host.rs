@@ -215,6 +215,9 @@ impl<'a> ScriptHost<'a> {
         {
             return Err(format!("-{}", error.0).into());
         }
+        if let Err(error) = self.worker.check_replication(self.inner, spec) {
+            return Err(format!("-{}", error.0).into());
+        }
         if self.oom && !self.allows_oom && !self.wrote && spec.flags.contains(Flags::DENYOOM) {
             return Err(OUT_OF_MEMORY.into());
         }

@@ -5,7 +5,7 @@ use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::process::log::Level;
 use crate::session::{Session, State};
-use crate::shared::{Shared, random_id};
+use crate::shared::Shared;
 use crate::slowlog::kept_arguments;
 use crate::worker::{Finished, Message, Worker};
 use commands::keys::debug;
@@ -55,7 +55,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, args: 
         }
         (b"change-repl-id", 2) => {
             crate::log!(Level::Notice, "Changing replication IDs after receiving DEBUG change-repl-id");
-            *worker.shared.replication_id.lock() = random_id();
+            worker.shared.replication.change_id();
             worker.reply.ok();
         }
         (b"stringmatch-test", 2) => worker.reply.simple("Apparently Redis did not crash: test passed"),

@@ -170,9 +170,11 @@ fn clients(report: &mut Report<'_>) {
         shared.stats.iter().map(|stats| counter(stats)).max().unwrap_or(0)
     };
     let blocked = shared.sum(|stats| stats.blocked.get());
+    // Redis counts replicas apart.
+    let replicas = shared.replication.replicas().len();
     let blocking_keys = if blocked == 0 { 0 } else { count_blocking_keys(report.worker) };
     report.fields(&[
-        ("connected_clients", shared.clients.load(Ordering::Relaxed) as u64),
+        ("connected_clients", shared.clients.load(Ordering::Relaxed).saturating_sub(replicas) as u64),
         ("cluster_connections", 0),
         ("maxclients", u64::from(report.worker.config.maxclients)),
         ("client_recent_max_input_buffer", most(|stats| stats.recent_max_input.get())),
@@ -252,10 +254,12 @@ fn memory(report: &mut Report<'_>) {
         report.field(ratio, format_args!("{:.2}", excess.ratio));
         report.field(bytes, excess.bytes);
     }
+    let journal = &report.shared().keyspace.journal;
+    let backlog = if journal.backlog().is_some() { journal.kept_bytes() } else { 0 };
     report.fields(&[
         ("mem_not_counted_for_evict", 0),
-        ("mem_replication_backlog", 0),
-        ("mem_total_replication_buffers", 0),
+        ("mem_replication_backlog", backlog),
+        ("mem_total_replication_buffers", backlog),
         ("mem_clients_slaves", 0),
         ("mem_clients_normal", figures.clients as u64),
         ("mem_cluster_links", 0),
@@ -367,6 +371,7 @@ fn stats(report: &mut Report<'_>) {
     let rates = *shared.rates.lock();
     let command_ticks: u64 =
         shared.stats.iter().flat_map(|stats| stats.commands.iter()).map(|command| command.ticks.get()).sum();
+    let replicated = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = |rate: f64| rate.round() as u64;
     report.fields(&[
@@ -375,8 +380,8 @@ fn stats(report: &mut Report<'_>) {
         ("instantaneous_ops_per_sec", whole(rates.ops)),
         ("total_net_input_bytes", shared.sum(|stats| stats.bytes_in.get())),
         ("total_net_output_bytes", shared.sum(|stats| stats.bytes_out.get())),
-        ("total_net_repl_input_bytes", 0),
-        ("total_net_repl_output_bytes", 0),
+        ("total_net_repl_input_bytes", replicated(&shared.replication.figures.input_bytes)),
+        ("total_net_repl_output_bytes", replicated(&shared.replication.figures.output_bytes)),
     ]);
     report.field("instantaneous_input_kbps", format_args!("{:.2}", rates.in_kbps));
     report.field("instantaneous_output_kbps", format_args!("{:.2}", rates.out_kbps));
@@ -384,9 +389,9 @@ fn stats(report: &mut Report<'_>) {
     report.field("instantaneous_output_repl_kbps", "0.00");
     report.fields(&[
         ("rejected_connections", shared.sum(|stats| stats.rejected.get())),
-        ("sync_full", 0),
-        ("sync_partial_ok", 0),
-        ("sync_partial_err", 0),
+        ("sync_full", replicated(&shared.replication.figures.full)),
+        ("sync_partial_ok", replicated(&shared.replication.figures.partial_ok)),
+        ("sync_partial_err", replicated(&shared.replication.figures.partial_err)),
         ("expired_keys", shared.sum(|stats| stats.expired.get())),
     ]);
     report.field("expired_stale_perc", "0.00");
@@ -438,19 +443,8 @@ fn stats(report: &mut Report<'_>) {
 }
 
 fn replication(report: &mut Report<'_>) {
-    let id = report.shared().replication_id.lock().clone();
-    let backlog_size = report.worker.config.repl_backlog_size;
-    report.field("role", "master");
-    report.field("connected_slaves", 0);
-    report.field("master_failover_state", "no-failover");
-    report.field("master_replid", id);
-    report.field("master_replid2", "0".repeat(40));
-    report.field("master_repl_offset", 0);
-    report.field("second_repl_offset", -1);
-    report.field("repl_backlog_active", 0);
-    report.field("repl_backlog_size", backlog_size);
-    report.field("repl_backlog_first_byte_offset", 0);
-    report.field("repl_backlog_histlen", 0);
+    let (shared, config) = (report.worker.shared.clone(), report.worker.config.clone());
+    crate::replication::report::write(&mut report.text, &shared, &config);
 }
 
 fn cpu(report: &mut Report<'_>) {

@@ -7,6 +7,7 @@ use crate::aof::State as LogState;
 use crate::aof::rewrite::Asked;
 use crate::durability::{save, shutdown};
 use crate::exec::Step;
+use crate::replication;
 use crate::session::{Session, State};
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
@@ -16,9 +17,6 @@ use net::ConnId;
 use resp::Args;
 use std::sync::atomic::Ordering;
 
-/// Answer to what makes a replica.
-const NO_REPLICATION: CmdError =
-    CmdError::new("ERR this server cannot follow another one yet: replicas follow with the replication work");
 /// Answer to CLUSTER and its kin.
 const NO_CLUSTER: CmdError = CmdError::new("ERR This instance has cluster support disabled");
 
@@ -29,6 +27,7 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Command | C::CommandCount | C::CommandDocs | C::CommandGetkeys | C::CommandGetkeysandflags => true,
         C::CommandHelp | C::CommandInfo | C::CommandList => true,
         C::Info | C::Debug | C::Dbsize | C::Time | C::Lastsave | C::Lolwut | C::Monitor | C::Role | C::Shutdown => true,
+        C::Psync | C::Sync | C::Replconf => true,
         C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
         C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
         C::Readonly | C::Readwrite | C::Asking | C::Hotkeys | C::Bigkeys => true,
@@ -66,16 +65,13 @@ pub(crate) fn run(
         C::Lastsave => worker.reply.int(worker.shared.last_save_s.load(Ordering::Relaxed)),
         C::Lolwut => lolwut(worker, args)?,
         C::Monitor => monitor(worker, id, session)?,
-        C::Role => {
-            worker.reply.array(3);
-            worker.reply.bulk("master");
-            worker.reply.int(0);
-            worker.reply.empty_array();
-        }
+        C::Role => replication::role::role(worker),
+        C::Psync | C::Sync => return replication::primary::sync(worker, id, session, spec.id, args),
+        C::Replconf => return replication::primary::replconf(worker, id, session, args),
         C::Shutdown => return shutdown(worker, id, session, args),
-        C::Waitaof => return wait_for_log(worker, session, args),
-        C::Wait => wait(worker, args)?,
-        C::Replicaof | C::Slaveof => replica_of(worker, args)?,
+        C::Waitaof => return wait_for_log(worker, id, session, args),
+        C::Wait => return replication::wait::wait(worker, id, session, args),
+        C::Replicaof | C::Slaveof => return replication::role::replica_of(worker, session, args),
         C::Save => return save::save(worker, id, session, args),
         C::Bgsave => return save::background_save(worker, session, args),
         C::Bgrewriteaof => {
@@ -86,10 +82,7 @@ pub(crate) fn run(
             };
             worker.reply.simple(text);
         }
-        C::Failover if args.get(1).is_some_and(|word| options::is_word(word, "abort")) => {
-            return Err(CmdError::new("ERR No failover in progress."));
-        }
-        C::Failover => return Err(CmdError::new("ERR FAILOVER requires connected replicas.")),
+        C::Failover => return replication::failover::failover(worker, args),
         C::ModuleList => worker.reply.empty_array(),
         C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => {
             return Err(debug::not_allowed("MODULE", "enable-module-command"));
@@ -168,16 +161,8 @@ fn shutdown(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'
     Ok(Step::Parked)
 }
 
-/// There are no replicas to wait for, so waiting would only take time.
-fn wait(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
-    options::int(&args[1])?;
-    client::timeout_ms(&args[2], worker.now_ms)?;
-    worker.reply.int(0);
-    Ok(())
-}
-
 /// WAITAOF numlocal numreplicas timeout: until what this client has written is on disk, here and on replicas.
-fn wait_for_log(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+fn wait_for_log(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     let out_of_range = CmdError::new("ERR value is out of range, must be between 0 and 1");
     let local = options::int(&args[1])
         .and_then(|local| if (0..=1).contains(&local) { Ok(local) } else { Err(out_of_range) })?;
@@ -186,36 +171,41 @@ fn wait_for_log(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> R
         return Err(commands::error::MUST_BE_POSITIVE);
     }
     let deadline_ms = client::timeout_ms(&args[3], worker.now_ms)?;
-    let aof = &worker.shared.aof;
+    let shared = worker.shared.clone();
+    if shared.replication.is_replica() {
+        worker.end_waiting_for_replicas(id, session);
+        return Err(replication::wait::LOG_ON_REPLICA);
+    }
+    let aof = &shared.aof;
     if local > 0 && aof.state() == LogState::Off {
         return Err(CmdError::new("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }
-    let here = i64::from(aof.state() == LogState::On && aof.durable() >= session.written_to);
+    let offset = worker.written_by(session);
+    let here = || i64::from(aof.state() == LogState::On && aof.durable() >= offset);
+    let there = || shared.replication.count_acked(offset, true);
     let may_wait = !session.state.has(State::IN_MULTI) && !worker.locks.is_alone();
-    if may_wait && (here < local || replicas > 0) {
+    if may_wait && (here() < local || there() < replicas) {
         let now_ms = worker.now_ms;
+        let is_first = session.extra.as_ref().is_none_or(|extra| extra.wait_until_ms.is_none());
         let until_ms = *session.extra_mut().wait_until_ms.get_or_insert(deadline_ms.unwrap_or(i64::MAX));
         if now_ms < until_ms {
-            return Ok(Step::Retry);
+            if replicas > 0 && is_first {
+                shared.ask_acknowledgements();
+            }
+            if here() < local {
+                return Ok(Step::Retry);
+            }
+            worker.wait_for_replicas(id, until_ms);
+            if there() < replicas {
+                return Ok(Step::Again);
+            }
         }
     }
-    if let Some(extra) = &mut session.extra {
-        extra.wait_until_ms = None;
-    }
+    worker.end_waiting_for_replicas(id, session);
     worker.reply.array(2);
-    worker.reply.int(here);
-    worker.reply.int(0);
+    worker.reply.int(here());
+    worker.reply.int(there());
     Ok(Step::Done)
-}
-
-fn replica_of(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
-    if options::is_word(&args[1], "no") && options::is_word(&args[2], "one") {
-        worker.reply.ok();
-        return Ok(());
-    }
-    let port = resp::num::parse_i64(&args[2]).filter(|port| (0..=65535).contains(port));
-    port.ok_or(CmdError::new("ERR Invalid master port"))?;
-    Err(NO_REPLICATION)
 }
 
 // ---- LOLWUT ------------------------------------------------------------------------------------------------------
