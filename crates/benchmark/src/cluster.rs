@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use resp::Value;
 
 use crate::{
+    extended::ReadFrom,
     options::Options,
     preflight::{Connection, Failure, Server},
     report::ServerConfig,
@@ -62,9 +63,10 @@ impl Cluster {
             Ok(value) => String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned(),
             Err(_) => return Err(Failure(failed())),
         };
-        let primaries =
-            parse_nodes(&text, options, warnings).map_err(|error| Failure(format!("{error}\n{}", failed())))?;
-        if primaries.len() <= 1 {
+        let read_from = options.extended.read_from;
+        let primaries = parse_nodes(&text, options, read_from, warnings)
+            .map_err(|error| Failure(format!("{error}\n{}", failed())))?;
+        if primaries.len() <= 1 && read_from == ReadFrom::Primaries {
             return Err(Failure(format!("Invalid cluster: {} node(s).\n", primaries.len())));
         }
         out.push_str(&format!("Cluster has {} master nodes:\n\n", primaries.len()));
@@ -132,15 +134,22 @@ pub(crate) fn placement(client: usize, threads: usize, primaries: usize) -> (usi
 }
 
 /// Reads CLUSTER NODES: primaries that have slots.
-fn parse_nodes(text: &str, options: &Options, warnings: &mut String) -> Result<Vec<Primary>, String> {
+fn parse_nodes(
+    text: &str,
+    options: &Options,
+    read_from: ReadFrom,
+    warnings: &mut String,
+) -> Result<Vec<Primary>, String> {
     let mut primaries = Vec::new();
+    let mut replicas: Vec<(String, Primary)> = Vec::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         let (Some(id), Some(address), Some(flags)) = (fields.first(), fields.get(1), fields.get(2)) else {
             return Err("Invalid CLUSTER NODES reply: missing flags.".to_owned());
         };
         let replica_of = fields.get(3).copied().unwrap_or("-");
-        if flags.contains("slave") || !replica_of.starts_with('-') {
+        let is_replica = flags.contains("slave") || !replica_of.starts_with('-');
+        if is_replica && (read_from == ReadFrom::Primaries || flags.contains("fail")) {
             continue;
         }
         let (host, port) = node_address(address).unwrap_or((String::new(), 0));
@@ -149,12 +158,33 @@ fn parse_nodes(text: &str, options: &Options, warnings: &mut String) -> Result<V
         } else {
             (host, port)
         };
+        if is_replica {
+            // It serves what its primary owns.
+            let replica = Primary { id: (*id).to_owned(), host, port, slots: Vec::new() };
+            replicas.push((replica_of.to_owned(), replica));
+            continue;
+        }
         let slots = slot_ranges(fields.get(8..).unwrap_or_default());
         if slots.is_empty() {
             warnings.push_str(&format!("WARNING: Master node {host}:{port} has no slots, skipping...\n"));
             continue;
         }
         primaries.push(Primary { id: (*id).to_owned(), host, port, slots });
+    }
+    for (primary, replica) in &mut replicas {
+        let primary = primaries.iter().find(|known| known.id == *primary);
+        replica.slots = primary.map_or_else(Vec::new, |primary| primary.slots.clone());
+    }
+    let replicas = replicas.into_iter().map(|(_, replica)| replica).filter(|replica| !replica.slots.is_empty());
+    match read_from {
+        ReadFrom::Primaries => {}
+        ReadFrom::Replicas => {
+            primaries = replicas.collect();
+            if primaries.is_empty() {
+                return Err("The cluster has no replicas to read from.".to_owned());
+            }
+        }
+        ReadFrom::All => primaries.extend(replicas),
     }
     Ok(primaries)
 }
@@ -209,7 +239,7 @@ fn tags_of(table: &[[u8; 3]], slots: &[u16]) -> Arc<[[u8; 3]]> {
 }
 
 /// For every slot three letters or digits that hash to it.
-fn tag_table() -> Vec<[u8; 3]> {
+pub(crate) fn tag_table() -> Vec<[u8; 3]> {
     let mut table = vec![[0_u8; 3]; usize::from(SLOTS)];
     let mut missing = table.len();
     for a in TAG_BYTES {
@@ -269,13 +299,18 @@ c3 127.0.0.1:7003@17003 slave a1 0 0 3 connected
 d4 127.0.0.1:7004@17004 master - 0 0 4 connected
 ";
         let mut warnings = String::new();
-        let nodes = parse_nodes(text, &Options::default(), &mut warnings).unwrap();
+        let nodes = parse_nodes(text, &Options::default(), ReadFrom::Primaries, &mut warnings).unwrap();
         assert_eq!(nodes.len(), 2);
         assert_eq!((nodes[0].host.as_str(), nodes[0].port), ("127.0.0.1", 7001));
         assert_eq!(nodes[0].slots, [0, 1, 2, 5]);
         assert_eq!((nodes[1].host.as_str(), nodes[1].port), ("::1", 7002));
         assert_eq!(warnings, "WARNING: Master node 127.0.0.1:7004 has no slots, skipping...\n");
-        assert!(parse_nodes("x", &Options::default(), &mut warnings).is_err());
+        assert!(parse_nodes("x", &Options::default(), ReadFrom::Primaries, &mut warnings).is_err());
+        let replicas = parse_nodes(text, &Options::default(), ReadFrom::Replicas, &mut warnings).unwrap();
+        let seen: Vec<(u16, &[u16])> = replicas.iter().map(|node| (node.port, node.slots.as_slice())).collect();
+        assert_eq!(seen, [(7003, &[0, 1, 2, 5][..])]);
+        let all = parse_nodes(text, &Options::default(), ReadFrom::All, &mut warnings).unwrap();
+        assert_eq!(all.iter().map(|node| node.port).collect::<Vec<_>>(), [7001, 7002, 7003]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// Requests answered per connection, as a count of connections for each number of requests.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Fairness {
     connections: BTreeMap<u32, u64>,
 }

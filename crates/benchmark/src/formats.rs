@@ -1,6 +1,8 @@
-//! Reports that redis-benchmark does not have: JSON, extended CSV, Markdown, the histogram log,
+//! Reports that redis-benchmark does not have: JSON, extended CSV, Markdown, HTML, the histogram log,
 //! and the notes on stderr. The JSON is described by `schema/benchmark-report.json` of this crate.
 
+mod hdr_log;
+mod html;
 mod json;
 
 use std::{
@@ -17,8 +19,9 @@ use crate::{
     latency::{self, Latency},
     options::Options,
     preflight::Connection,
-    results::Outcome,
-    run::{Session, put},
+    results::{GroupOutcome, Outcome},
+    run::put,
+    session::Session,
     suite::Test,
 };
 
@@ -60,7 +63,8 @@ pub(crate) struct Report {
     rows: Vec<Json>,
     csv: String,
     markdown: String,
-    hdr_log: String,
+    html: Vec<html::Section>,
+    hdr_log: Vec<hdr_log::Line>,
     baseline: Option<Json>,
 }
 
@@ -85,7 +89,8 @@ impl Report {
             rows: Vec::new(),
             csv: String::new(),
             markdown: String::new(),
-            hdr_log: String::new(),
+            html: Vec::new(),
+            hdr_log: Vec::new(),
             baseline,
         }
     }
@@ -97,7 +102,7 @@ impl Report {
     }
 
     /// Takes a finished test.
-    pub(crate) fn add(&mut self, session: &Session, test: Option<&Test>, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, session: &Session, test: &Test, outcome: &Outcome) {
         let options = &session.options;
         match options.extended.output {
             Output::Redis => {}
@@ -114,9 +119,10 @@ impl Report {
                 }
                 self.markdown.push_str(&markdown_row(session, outcome));
             }
+            Output::Html => self.html.push(html::Section::new(session, outcome)),
         }
         if options.extended.hdr_log.is_some() {
-            json::append_hdr_log(&mut self.hdr_log, self.started, outcome);
+            self.hdr_log.extend(hdr_log::lines(self.started, outcome));
         }
     }
 
@@ -128,6 +134,7 @@ impl Report {
             Output::Json => json::document(session, &self.arguments, self.started, &self.rows),
             Output::CsvExtended => self.csv.clone(),
             Output::Markdown => self.markdown.clone(),
+            Output::Html => html::page(session, &self.arguments, self.started, &self.html),
         };
         match &extended.output_file {
             Some(path) => {
@@ -137,8 +144,8 @@ impl Report {
             None => {}
         }
         if let Some(path) = &extended.hdr_log {
-            fs::write(path, &self.hdr_log)
-                .map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?;
+            let text = hdr_log::text(self.started, &self.hdr_log)?;
+            fs::write(path, text).map_err(|error| format!("Error: cannot write {}: {error}", path.display()))?;
         }
         Ok(())
     }
@@ -158,8 +165,73 @@ impl Report {
     }
 }
 
-/// Lines after the text report of an open-loop test: both views of the latency.
-pub(crate) fn open_loop_lines(outcome: &Outcome) -> String {
+/// Lines after the text report: what redis-benchmark has no words for.
+pub(crate) fn further_lines(options: &Options, outcome: &Outcome) -> String {
+    let mut out = open_loop_lines(outcome);
+    if let Some(microseconds) = outcome.server_cpu_us() {
+        let _ = writeln!(out, "  server CPU: {microseconds:.3} µs per request");
+    }
+    if options.reports_fairness() && options.keep_alive != 0 {
+        out.push_str(&outcome.fairness.line());
+    }
+    if options.extended.is_used {
+        out.push_str(&group_lines("operations", &outcome.operations, outcome));
+        out.push_str(&group_lines("targets", &outcome.targets, outcome));
+    }
+    if !outcome.agents.is_empty() {
+        let rows: Vec<GroupOutcome> = outcome
+            .agents
+            .iter()
+            .map(|agent| GroupOutcome {
+                name: if agent.is_lost { format!("{} (LOST)", agent.name) } else { agent.name.clone() },
+                clients: agent.outcome.connected as u64,
+                service: agent.outcome.service.clone(),
+                errors: agent.outcome.errors.total(),
+            })
+            .collect();
+        out.push_str(&group_lines("agents", &rows, outcome));
+    }
+    out
+}
+
+/// A table of rows of one kind.
+fn group_lines(kind: &str, rows: &[GroupOutcome], outcome: &Outcome) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(16);
+    let mut out = format!(
+        "  {:<width$} {:>8} {:>10} {:>11} {:>9} {:>9} {:>9} {:>7}\n",
+        format!("{kind}:"),
+        "clients",
+        "requests",
+        "TPS",
+        "avg ms",
+        "p50",
+        "p99",
+        "errors"
+    );
+    for row in rows {
+        let clients = if row.clients == 0 { "-".to_owned() } else { row.clients.to_string() };
+        let at = |percent| milliseconds(latency::value_at_percent(&row.service, percent));
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let rate = row.service.len() as f64 / outcome.elapsed.as_secs_f64().max(1e-9);
+        let _ = writeln!(
+            out,
+            "    {:<width$} {clients:>6} {:>10} {rate:>11.2} {:>9.3} {:>9.3} {:>9.3} {:>7}",
+            row.name,
+            row.service.len(),
+            latency::mean_us(&row.service) / 1000.0,
+            at(50.0),
+            at(99.0),
+            row.errors
+        );
+    }
+    out
+}
+
+/// Both views of the latency of an open-loop test.
+fn open_loop_lines(outcome: &Outcome) -> String {
     let Some(response) = &outcome.response else {
         return String::new();
     };
@@ -193,6 +265,9 @@ pub(crate) fn notes(outcome: &Outcome) -> String {
             let _ = writeln!(out, "  {class}: {} (first: {})", entry.count, entry.first);
         }
     }
+    if outcome.is_inconsistent {
+        let _ = writeln!(out, "WARNING: what an agent told during {} is not what it told at its end", outcome.title);
+    }
     if outcome.generator_limited() {
         let why = match &outcome.lateness {
             Some(lateness) => {
@@ -200,7 +275,7 @@ pub(crate) fn notes(outcome: &Outcome) -> String {
                 format!("requests left {late:.1} ms late (p99) though connections were free")
             }
             None => format!(
-                "its busiest thread had no time left ({:.0}% of the test)",
+                "its busiest thread had little time left (busy {:.0}% of the test)",
                 (outcome.busiest_thread * 100.0).min(100.0)
             ),
         };
@@ -217,10 +292,10 @@ pub(crate) fn notes(outcome: &Outcome) -> String {
 fn csv_header(options: &Options) -> String {
     let mut out = format!(
         "{},\"clients\",\"threads\",\"pipeline\",\"size\",\"requests\",\"seconds\",\"errors\",\
-         \"stddev_ms\",\"bytes_rx\",\"bytes_tx\",\"response_p99_ms\"",
+         \"p90_ms\",\"p999_ms\",\"stddev_ms\",\"bytes_rx\",\"bytes_tx\",\"response_p99_ms\"",
         crate::report::CSV_HEADER
     );
-    for percent in &options.extended.percentiles {
+    for percent in further_percentiles(options) {
         let _ = write!(out, ",\"p{percent}_ms\"");
     }
     out.push('\n');
@@ -247,6 +322,8 @@ fn csv_row(session: &Session, outcome: &Outcome) -> String {
         outcome.finished.to_string(),
         format!("{:.6}", outcome.elapsed.as_secs_f64()),
         outcome.errors.total().to_string(),
+        format!("{:.3}", at(90.0)),
+        format!("{:.3}", at(99.9)),
         format!("{:.3}", service.stdev() / 1000.0),
         outcome.bytes_received.to_string(),
         outcome.bytes_sent.to_string(),
@@ -254,9 +331,15 @@ fn csv_row(session: &Session, outcome: &Outcome) -> String {
             format!("{:.3}", milliseconds(latency::value_at_percent(response, 99.0)))
         }),
     ];
-    fields.extend(options.extended.percentiles.iter().map(|p| format!("{:.3}", at(*p))));
+    fields.extend(further_percentiles(options).map(|percent| format!("{:.3}", at(percent))));
     let fields: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
     format!("{}\n", fields.join(","))
+}
+
+/// Percentiles that have no column of their own in the extended CSV.
+fn further_percentiles(options: &Options) -> impl Iterator<Item = f64> {
+    let has_column = |percent: &f64| [50.0, 90.0, 95.0, 99.0, 99.9].contains(percent);
+    options.extended.percentiles.iter().copied().filter(move |percent| !has_column(percent))
 }
 
 fn markdown_header(options: &Options) -> String {

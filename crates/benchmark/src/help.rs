@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use ::options::{Look, Operands, Row, Rules, Section, Tool, Values, unlisted};
+use ::options::{Look, Operands, Row, Rules, Section, Tool, Topic, Values, unlisted};
 
 use crate::extended::DEFINITIONS;
 
@@ -40,6 +40,7 @@ pub fn tool() -> Tool {
         sections: Cow::Owned(sections),
         operands: Operands::None,
         rules: Rules::COMMAND,
+        topics: TOPICS,
         examples: EXAMPLES,
         exit_codes: EXIT_CODES,
         ..Tool::EMPTY
@@ -63,6 +64,8 @@ fn heading(task: &str) -> &'static str {
     match task {
         "load" => "How much load, and when",
         "keys" => "Keys and values",
+        "replay" => "Recorded traffic",
+        "agents" => "Several load machines",
         "errors" => "Errors",
         "reports" => "Reports and checks",
         _ => "Machines",
@@ -91,7 +94,7 @@ const COMPATIBLE: &[(&str, &str)] = &[
     ("--csv", "Comma-separated report."),
     ("--precision N", "Digits of the latency histogram (default 3)."),
     ("-l", "Repeat for ever."),
-    ("-t LIST", "Only these tests, named above."),
+    ("-t LIST", "Only these tests; see --help tests."),
     ("-I", "Only open idle connections and wait."),
     ("-x", "Last argument of COMMAND from standard input."),
     ("--seed N", "Seed of the random numbers."),
@@ -113,15 +116,25 @@ const TRANSPORT: &[&str] = &[
     "-e",
 ];
 
-const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.\n\n\
-    Tests for -t, in the order in which they run: ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop \
-    sadd hset spop zadd zpopmin lrange (lrange_100, lrange_300, lrange_500, lrange_600) mset xadd. Only by name: mget.";
+const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.";
+
+const TOPICS: &[Topic] = &[
+    Topic { name: "tests", title: "Tests for -t, in the order in which they run", text: TESTS },
+    Topic { name: "mix", title: "Mixes of commands", text: MIX },
+];
+
+const TESTS: &str = "\
+  ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop sadd hset spop
+  zadd zpopmin lrange (lrange_100, lrange_300, lrange_500, lrange_600) mset xadd
+Only by name: mget function_load fcall
+";
 
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "All is well."),
     ("1", "A mistake in the options, no connection, or the first error reply."),
     ("3", "An assertion or the baseline does not hold."),
     ("4", "More errors than allowed."),
+    ("5", "An agent was lost; the report covers what is known."),
     ("130", "Interrupted; the report covers what was done."),
 ];
 
@@ -142,8 +155,37 @@ const EXAMPLES: &[(&str, &str)] = &[
         "PROGRAM -t set --output json --output-file now.json --baseline old.json",
         "A report for machines; exit code 3 if it is worse than the last.",
     ),
+    (
+        "PROGRAM -t set,get -n 100000 -r 100000 -d 64 --verify --on-error count --cleanup",
+        "Are all values what was written? Deletes them afterwards.",
+    ),
+    (
+        "PROGRAM --agents a:7701,b:7701 --token-file F -h SERVER -c 80000 -t get --yes",
+        "Two load machines, each with --agent 0.0.0.0:7701 --token-file F, and one report.",
+    ),
+    ("PROGRAM --replay traffic.log --speed 2", "What --record or MONITOR have written, at twice the pace."),
     ("PROGRAM -r 100000 -n 100000 hset 'user:__rand_int__' name Ada", "Any command of your own."),
 ];
+
+const MIX: &str = "\
+A mix draws each request by weight. --mix names tests of the suite; --op adds
+operations with settings of their own:
+  --op 'NAME [weight=N] [keys=KIND] [key-min=N] [key-max=N] [size=BYTES]
+        [ttl=TIME] [command=WORDS]'
+NAME is a test of the suite unless there is a command; what is not set is that
+of the whole run. The same as tables of a workload file (--script), below the phase
+they belong to:
+  [run]
+  duration = \"60s\"
+  keyspace = 1_000_000
+  [run.get]
+  weight = 9
+  keys = \"zipf:0.99\"
+  [run.write]
+  command = \"SET user:__rand_int__ __data__ EX __ttl__\"
+  size = \"100-1000\"
+  ttl = \"60s-120s\"
+";
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +203,7 @@ mod tests {
             let words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
             assert!(!matches!(parse(&words), Parsed::Invalid(_)), "{name} is in the table, but not read");
         }
-        for code in [include_str!("options.rs"), include_str!("extended.rs")] {
+        for code in [include_str!("options.rs"), include_str!("extended/apply.rs")] {
             let arms = code.lines().filter(|line| line.contains("=>") || line.trim_start().starts_with("| \""));
             let names = arms.flat_map(|line| line.split("=>").next().unwrap_or(line).split('"').skip(1).step_by(2));
             for name in names.filter(|name| name.len() > 1 && name.starts_with('-') && *name != "--") {

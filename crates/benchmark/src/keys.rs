@@ -7,6 +7,7 @@
 
 use std::{
     f64::consts::TAU,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -22,6 +23,8 @@ pub(crate) enum Distribution {
     Uniform,
     /// 0, 1, 2 … shared by all threads, then from the start again.
     Sequential,
+    /// As sequential, but each client has a range of its own and goes through it in order.
+    PerClient,
     /// Every key once, in a shuffled order shared by all threads, then the same order again.
     Unique,
     /// Rank `k` with a weight of `1 / k^exponent`; ranks are scattered over the key space.
@@ -45,7 +48,30 @@ pub(crate) enum Distribution {
     },
 }
 
-/// Reads `uniform`, `seq`, `unique`, `zipf:S`, `gauss:SD`, `latest` or `hot:P%:K%`.
+impl Distribution {
+    /// Whether no key comes twice before all have come.
+    pub(crate) fn is_without_repeats(self) -> bool {
+        matches!(self, Distribution::Sequential | Distribution::Unique | Distribution::PerClient)
+    }
+}
+
+impl fmt::Display for Distribution {
+    /// As it is typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distribution::Uniform => f.write_str("uniform"),
+            Distribution::Sequential => f.write_str("seq"),
+            Distribution::PerClient => f.write_str("seq-per-client"),
+            Distribution::Unique => f.write_str("unique"),
+            Distribution::Zipf { exponent } => write!(f, "zipf:{exponent}"),
+            Distribution::Gauss { deviation } => write!(f, "gauss:{deviation}"),
+            Distribution::Latest => f.write_str("latest"),
+            Distribution::Hot { requests, keys } => write!(f, "hot:{}%:{}%", requests * 100.0, keys * 100.0),
+        }
+    }
+}
+
+/// Reads `uniform`, `seq`, `seq-per-client`, `unique`, `zipf:S`, `gauss:SD`, `latest` or `hot:P%:K%`.
 pub(crate) fn parse_distribution(text: &str) -> Option<Distribution> {
     let (name, argument) = text.split_once(':').unwrap_or((text, ""));
     let number = |text: &str, default: f64| -> Option<f64> {
@@ -55,6 +81,7 @@ pub(crate) fn parse_distribution(text: &str) -> Option<Distribution> {
     match name {
         "uniform" => Some(Distribution::Uniform),
         "seq" | "sequential" => Some(Distribution::Sequential),
+        "seq-per-client" => Some(Distribution::PerClient),
         "unique" | "shuffle" => Some(Distribution::Unique),
         "zipf" => Some(Distribution::Zipf { exponent: number(argument, 0.99)? }),
         "gauss" => Some(Distribution::Gauss { deviation: number(argument, 0.1)? }),
@@ -83,29 +110,33 @@ pub(crate) struct Keys {
 #[derive(Debug, Clone)]
 enum Kind {
     Uniform,
-    Shared { counter: Arc<AtomicU64>, block: BlockCursor, shuffle: Option<Shuffle> },
+    Shared { counter: Arc<AtomicU64>, part: Part, shuffle: Option<Shuffle> },
+    PerClient { next: u64 },
     Zipf(Zipf),
     Gauss { deviation: f64 },
     Latest { zipf: Zipf, newest: u64 },
     Hot { requests: f64, hot_keys: u64 },
 }
 
-/// Numbers already taken from the shared counter by this thread.
-#[derive(Debug, Clone, Copy, Default)]
-struct BlockCursor {
-    next: u64,
-    end: u64,
+/// The part of a key space that one of several generators goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Offset of its first number.
+    pub(crate) first: u64,
+    /// Its numbers.
+    pub(crate) count: u64,
 }
 
 impl Keys {
     /// Numbers in `low..low + span` with the given distribution. A span of 0 always yields `low`.
     pub(crate) fn new(distribution: Distribution, low: u64, span: u64, seed: u32) -> Keys {
-        let shared =
-            |shuffle| Kind::Shared { counter: Arc::new(AtomicU64::new(0)), block: BlockCursor::default(), shuffle };
+        let part = Part { first: 0, count: span.max(1) };
+        let shared = |shuffle| Kind::Shared { counter: Arc::new(AtomicU64::new(0)), part, shuffle };
         let kind = match distribution {
             Distribution::Uniform => Kind::Uniform,
             Distribution::Sequential => shared(None),
             Distribution::Unique => shared(Some(Shuffle::new(span, seed))),
+            Distribution::PerClient => Kind::PerClient { next: 0 },
             Distribution::Zipf { exponent } => Kind::Zipf(Zipf::new(span.max(1), exponent)),
             Distribution::Gauss { deviation } => Kind::Gauss { deviation },
             Distribution::Latest => Kind::Latest { zipf: Zipf::new(span.max(1), 1.0), newest: 0 },
@@ -121,10 +152,37 @@ impl Keys {
     pub(crate) fn for_thread(&self, seed: u32) -> Keys {
         let mut keys = self.clone();
         keys.random = AdditiveRandom::new(seed);
-        if let Kind::Shared { block, .. } = &mut keys.kind {
-            *block = BlockCursor::default();
-        }
         keys
+    }
+
+    /// Size of the key space.
+    pub(crate) fn span(&self) -> u64 {
+        self.span
+    }
+
+    /// Lets the kinds without repeats go through a part of the key space only; the others are as before.
+    pub(crate) fn restrict(&mut self, to: Part) {
+        if let Kind::Shared { part, .. } = &mut self.kind {
+            *part = Part { count: to.count.max(1), ..to };
+        }
+    }
+
+    /// The next numbers are those of a client that stands at `next`; [`Keys::place_of_client`] tells where it stands
+    /// then. Only `seq-per-client` knows clients.
+    #[inline]
+    pub(crate) fn enter_client(&mut self, place: u64) {
+        if let Kind::PerClient { next } = &mut self.kind {
+            *next = place;
+        }
+    }
+
+    /// Where the client stands whose numbers were taken last.
+    #[inline]
+    pub(crate) fn place_of_client(&self) -> u64 {
+        match self.kind {
+            Kind::PerClient { next } => next,
+            _ => 0,
+        }
     }
 
     /// The next key number.
@@ -136,18 +194,19 @@ impl Keys {
         }
         let offset = match &mut self.kind {
             Kind::Uniform => self.random.below(span),
-            Kind::Shared { counter, block, shuffle } => {
-                if block.next == block.end {
-                    // Relaxed: only the uniqueness of the blocks matters, no data hangs on it.
-                    block.next = counter.fetch_add(BLOCK, Ordering::Relaxed);
-                    block.end = block.next + BLOCK;
-                }
-                let number = block.next % span;
-                block.next += 1;
+            Kind::Shared { counter, part, shuffle } => {
+                // Relaxed: only that no number comes twice matters, no data hangs on it.
+                let turn = counter.fetch_add(1, Ordering::Relaxed) % part.count;
+                let number = (part.first + turn) % span;
                 match shuffle {
                     Some(shuffle) => shuffle.at(number),
                     None => number,
                 }
+            }
+            Kind::PerClient { next } => {
+                let number = *next % span;
+                *next += 1;
+                number
             }
             Kind::Zipf(zipf) => scatter(zipf.rank(&mut self.random), span),
             Kind::Gauss { deviation } => gauss(&mut self.random, span, *deviation),
@@ -288,9 +347,6 @@ fn as_float(value: u64) -> f64 {
     value as f64
 }
 
-/// Numbers taken at once from a shared counter, so that threads seldom meet on it.
-const BLOCK: u64 = 1;
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::cast_precision_loss)]
@@ -307,6 +363,32 @@ mod tests {
             assert_eq!(numbers.len(), 1_000);
             assert!(numbers.iter().all(|number| (5..1_005).contains(number)));
         }
+    }
+
+    #[test]
+    fn parts_do_not_meet() {
+        for distribution in [Distribution::Sequential, Distribution::Unique] {
+            let whole = Keys::new(distribution, 0, 100, 3);
+            let mut numbers = HashSet::new();
+            for (first, count) in [(0, 30), (30, 50), (80, 20)] {
+                let mut keys = Keys::new(distribution, 0, 100, 3);
+                keys.restrict(Part { first, count });
+                numbers.extend((0..count).map(|_| keys.next()));
+            }
+            assert_eq!(numbers.len(), 100, "{whole:?}");
+        }
+    }
+
+    #[test]
+    fn clients_have_places_of_their_own() {
+        let mut keys = Keys::new(Distribution::PerClient, 5, 100, 3);
+        keys.enter_client(10);
+        assert_eq!([keys.next(), keys.next()], [15, 16]);
+        let place = keys.place_of_client();
+        keys.enter_client(99);
+        assert_eq!([keys.next(), keys.next()], [104, 5]);
+        keys.enter_client(place);
+        assert_eq!(keys.next(), 17);
     }
 
     #[test]
@@ -334,7 +416,7 @@ mod tests {
 
     #[test]
     fn all_stay_inside() {
-        for text in ["uniform", "seq", "unique", "zipf:1.2", "gauss:0.3", "latest", "hot:80%:20%"] {
+        for text in ["uniform", "seq", "seq-per-client", "unique", "zipf:1.2", "gauss:0.3", "latest", "hot:80%:20%"] {
             let mut keys = Keys::new(parse_distribution(text).unwrap(), 10, 7, 9);
             assert!((0..500).all(|_| (10..17).contains(&keys.next())), "{text}");
         }

@@ -22,6 +22,21 @@ pub(crate) fn recorder(digits: u8) -> Latency {
     with_bounds(1, LATENCY_MAX_US, digits.clamp(3, 4))
 }
 
+/// Takes in another histogram of a test; all of a test have the same bounds.
+pub(crate) fn add(sum: &mut Latency, part: &Latency) {
+    let added = sum.add(part);
+    debug_assert!(added.is_ok(), "all histograms of a test have the same bounds");
+}
+
+/// Takes in another histogram where there may be none yet.
+pub(crate) fn add_option(sum: &mut Option<Latency>, part: Option<&Latency>) {
+    match (sum.as_mut(), part) {
+        (Some(sum), Some(part)) => add(sum, part),
+        (None, part) => *sum = part.cloned(),
+        (Some(_), None) => {}
+    }
+}
+
 /// What redis-benchmark would hold for the same samples, at `digits` (clamped to 1 … 4).
 pub(crate) fn redis_view(fine: &Latency, digits: u8) -> Latency {
     let mut view = with_bounds(REDIS_LOW_US, REDIS_HIGH_US, digits.clamp(1, 4));

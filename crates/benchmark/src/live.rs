@@ -5,7 +5,9 @@
 //!  TPS       123456  ▃▅▆▇▇█▇▇▆▇▇
 //!  p50 ms     0.231  ▁▁▂▁▁▁▁▂▁▁▁
 //!  p99 ms     1.207  ▁▂▁▁▇▁▁▁▂▁▁
-//!  errors         0   connections 50   Ctrl-C ends the test and reports
+//!  p99.9 ms   2.047  ▁▂▁▁▇▁▁▁▂▁▁
+//!  errors         0   connections 50   q ends and reports, p pauses, h helps
+//!  agent a:7701       61728/s   p99    1.199 ms   errors 0   connections 25
 //!  ≤ 0.1 ms  ██████            12.0%
 //!  ≤ 0.2 ms  ████████████████  61.3%
 //! ```
@@ -30,6 +32,10 @@ pub(crate) struct View {
     rates: VecDeque<f64>,
     medians: VecDeque<f64>,
     tails: VecDeque<f64>,
+    far_tails: VecDeque<f64>,
+    is_paused: bool,
+    is_helping: bool,
+    agents: Vec<AgentRow>,
     all: Latency,
     lines_drawn: usize,
     has_colour: bool,
@@ -50,6 +56,50 @@ pub(crate) struct News {
     pub(crate) connections: u64,
     /// Latencies since the last frame.
     pub(crate) latencies: Latency,
+    /// No request is sent for now.
+    pub(crate) is_paused: bool,
+    /// The generators of a joined run.
+    pub(crate) agents: Vec<AgentRow>,
+}
+
+/// One generator of a joined run.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentRow {
+    /// Its address.
+    pub(crate) name: String,
+    /// Replies per second since the last frame.
+    pub(crate) rate: f64,
+    /// 99th percentile since the last frame, ms.
+    pub(crate) tail_ms: f64,
+    /// Errors so far.
+    pub(crate) errors: u64,
+    /// Connections.
+    pub(crate) connections: u64,
+    /// It answers no more.
+    pub(crate) is_lost: bool,
+}
+
+/// What a key of the live view asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// End the test and report.
+    Quit,
+    /// Send nothing, or go on.
+    Pause,
+    /// Show or hide what the keys and lines mean.
+    Help,
+}
+
+impl Key {
+    /// The meaning of a byte from the terminal.
+    pub(crate) fn of(byte: u8) -> Option<Key> {
+        match byte {
+            b'q' | b'Q' => Some(Key::Quit),
+            b'p' | b'P' | b' ' => Some(Key::Pause),
+            b'h' | b'H' | b'?' => Some(Key::Help),
+            _ => None,
+        }
+    }
 }
 
 impl View {
@@ -65,6 +115,10 @@ impl View {
             rates: VecDeque::new(),
             medians: VecDeque::new(),
             tails: VecDeque::new(),
+            far_tails: VecDeque::new(),
+            is_paused: false,
+            is_helping: false,
+            agents: Vec::new(),
             all: latency::recorder(3),
             lines_drawn: 0,
             has_colour: std::env::var_os("NO_COLOR").is_none(),
@@ -78,6 +132,9 @@ impl View {
         let at = |percent| float(latency::value_at_percent(&news.latencies, percent)) / 1000.0;
         push(&mut self.medians, at(50.0));
         push(&mut self.tails, at(99.0));
+        push(&mut self.far_tails, at(99.9));
+        self.is_paused = news.is_paused;
+        self.agents.clone_from(&news.agents);
         for bucket in news.latencies.iter_recorded() {
             self.all.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
         }
@@ -86,6 +143,11 @@ impl View {
         self.finished = news.finished;
         self.errors = news.errors;
         self.connections = news.connections;
+    }
+
+    /// Shows the help, or hides it.
+    pub(crate) fn toggle_help(&mut self) {
+        self.is_helping = !self.is_helping;
     }
 
     /// The bytes that draw the view over its last frame.
@@ -119,16 +181,32 @@ impl View {
             let _ = write!(head, "  {bar}  {:.0}%  {left:.1} s left", share * 100.0);
         }
         let mut lines = vec![head];
-        for (name, series, decimals) in
-            [("TPS", &self.rates, 0), ("p50 ms", &self.medians, 3), ("p99 ms", &self.tails, 3)]
-        {
+        if self.is_paused {
+            lines[0].push_str("  PAUSED");
+        }
+        for (name, series, decimals) in [
+            ("TPS", &self.rates, 0),
+            ("p50 ms", &self.medians, 3),
+            ("p99 ms", &self.tails, 3),
+            ("p99.9 ms", &self.far_tails, 3),
+        ] {
             let last = series.back().copied().unwrap_or_default();
             lines.push(format!(" {name:<8} {last:>12.decimals$}  {}", sparks(series)));
         }
         lines.push(format!(
-            " errors   {:>12}   connections {}   Ctrl-C ends the test and reports",
+            " errors   {:>12}   connections {}   q ends and reports, p pauses, h helps",
             self.errors, self.connections
         ));
+        let width = self.agents.iter().map(|agent| agent.name.chars().count()).max().unwrap_or(0);
+        for AgentRow { name, rate, tail_ms, errors, connections, is_lost } in &self.agents {
+            let lost = if *is_lost { "   LOST" } else { "" };
+            lines.push(format!(
+                " agent {name:<width$} {rate:>10.0}/s   p99 {tail_ms:>8.3} ms   errors {errors}   connections {connections}{lost}"
+            ));
+        }
+        if self.is_helping {
+            lines.extend(HELP.lines().map(str::to_owned));
+        }
         lines.extend(self.histogram());
         lines
     }
@@ -191,6 +269,10 @@ fn float(value: u64) -> f64 {
     value as f64
 }
 
+const HELP: &str = "\
+ q  end the test now and report what was measured       p  send nothing until p is pressed again
+ h  this help                                           Ctrl-C  as q
+ Each line shows the last value and the course of the last ten seconds; the bars below are all latencies so far.";
 const TITLE_MAX: usize = 40;
 const BAR_WIDTH: usize = 24;
 const SPARKS: usize = 40;
@@ -215,13 +297,30 @@ mod tests {
             errors: 3,
             connections: 50,
             latencies,
+            is_paused: true,
+            agents: vec![AgentRow {
+                name: "a:1".to_owned(),
+                rate: 25.0,
+                tail_ms: 1.5,
+                errors: 0,
+                connections: 5,
+                is_lost: true,
+            }],
         });
+        view.toggle_help();
         let first = view.draw();
         assert!(first.starts_with(" SET [31m   2.0 s  ██████░"), "{first}");
         assert!(first.contains("25%  6.0 s left"), "{first}");
         assert!(first.contains(" TPS                50  █"), "{first}");
         assert!(first.contains(" p99 ms          0.900"), "{first}");
         assert!(first.contains("≤     0.128 ms") && first.contains("90.0%"), "{first}");
+        assert!(first.contains(" p99.9 ms        0.900") && first.contains("left  PAUSED\n"), "{first}");
+        assert!(
+            first.contains(" agent a:1         25/s   p99    1.500 ms   errors 0   connections 5   LOST\n"),
+            "{first}"
+        );
+        assert!(first.contains("until p is pressed again"), "{first}");
+        assert_eq!([b'q', b'p', b'h', b'x'].map(Key::of), [Some(Key::Quit), Some(Key::Pause), Some(Key::Help), None]);
         let lines = first.matches('\n').count();
         assert!(view.draw().starts_with(&format!("\r\x1b[{lines}A\x1b[J")));
         view.erase();

@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) clients: i64,
     /// Requests of all clients together (`-n`); 0 runs without end.
     pub(crate) requests: u64,
+    /// Whether `-n` was given.
+    pub(crate) requests_given: bool,
     /// Value size in bytes (`-d`).
     pub(crate) value_bytes: usize,
     /// Number printed as `keep alive`; 0 opens a connection per batch (`-k`).
@@ -76,6 +78,18 @@ impl Options {
         usize::try_from(self.clients).unwrap_or(1).max(1)
     }
 
+    /// The number of requests of a whole test, if it has one.
+    pub(crate) fn request_total(&self) -> Option<u64> {
+        let extended = &self.extended;
+        if extended.duration.is_some() || !extended.ramp_clients.is_empty() || extended.find_max.is_some() {
+            return None;
+        }
+        match extended.per_client {
+            Some(requests) => Some(requests.saturating_mul(self.client_count() as u64)),
+            None => (self.requests > 0).then_some(self.requests),
+        }
+    }
+
     /// `host:port`, or the path of the socket, as error messages name the server.
     pub(crate) fn server_name(&self) -> String {
         match &self.socket {
@@ -106,6 +120,7 @@ impl Default for Options {
             tls: false,
             clients: 50,
             requests: 100_000,
+            requests_given: false,
             value_bytes: 3,
             keep_alive: 1,
             keyspace: None,
@@ -146,8 +161,13 @@ pub(crate) enum Parsed {
 
 /// Reads the arguments (without the program's own name).
 pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
-    let words: Vec<Vec<u8>> = arguments.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
-    let mut parser = Parser { words, next: 0, options: Options::default(), warnings: Vec::new() };
+    parse_phase(arguments, &[])
+}
+
+/// Reads the arguments that hold for all phases, and behind them those of one phase, which win.
+pub(crate) fn parse_phase(common: &[OsString], phase: &[OsString]) -> Parsed {
+    let words: Vec<Vec<u8>> = common.iter().chain(phase).map(|word| word.as_encoded_bytes().to_vec()).collect();
+    let mut parser = Parser { words, next: 0, common: common.len(), options: Options::default(), warnings: Vec::new() };
     match parser.run() {
         Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
         Err(stop) => stop,
@@ -157,6 +177,8 @@ pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
 struct Parser {
     words: Vec<Vec<u8>>,
     next: usize,
+    /// Words that hold for all phases.
+    common: usize,
     options: Options,
     warnings: Vec<String>,
 }
@@ -164,6 +186,15 @@ struct Parser {
 impl Parser {
     fn run(&mut self) -> Result<(), Parsed> {
         while let Some(word) = self.words.get(self.next).cloned() {
+            if self.next == self.common {
+                // A phase that is bound by a time needs no regard to a number for all phases, and the other way round.
+                let ends: &[&[u8]] = &[b"-n", b"--duration", b"--per-client", b"--ramp-clients"];
+                if self.words.iter().skip(self.next).any(|word| ends.contains(&word.as_slice())) {
+                    self.options.requests_given = false;
+                    self.options.extended.duration = None;
+                    self.options.extended.per_client = None;
+                }
+            }
             self.next += 1;
             let name = String::from_utf8_lossy(&word).into_owned();
             if name == "--" {
@@ -191,7 +222,10 @@ impl Parser {
             "-c" => self.options.clients = self.number(name)?,
             "-v" | "--version" => return Err(Parsed::Version),
             "--help" => return Err(Parsed::Help(self.words.get(self.next).map(|w| text(w)))),
-            "-n" => self.options.requests = u64::try_from(self.number(name)?).unwrap_or(0),
+            "-n" => {
+                self.options.requests = u64::try_from(self.number(name)?).unwrap_or(0);
+                self.options.requests_given = true;
+            }
             "-k" => self.options.keep_alive = self.number(name)?,
             "-h" => self.options.host = text(&self.value(name)?),
             "-p" => self.options.port = port(self.number(name)?)?,
@@ -274,6 +308,9 @@ impl Parser {
             extended::Kind::Flag => String::new(),
             extended::Kind::Value => text(&self.value(name)?),
         };
+        if name == "--output" && value == "csv" {
+            self.options.csv = true;
+        }
         extended::apply(&mut self.options.extended, name, &value).map_err(Parsed::Fatal)?;
         Ok(true)
     }

@@ -69,11 +69,19 @@ impl Places {
         } else if places.sources.is_empty() && is_loopback && clients > of_one * ANY_PORT_PERCENT / 100 {
             places.sources = loopback_addresses(1);
         }
-        let room = ports * places.sources.len().max(1) * servers.len();
+        let sources = places.sources.len().max(1);
+        let room = ports * sources * servers.len();
         if clients > room {
+            return Err(Failure(format!(
+                "Error: {clients} clients need a local port each, but {ports} ports × {sources} source addresses × {} \
+                 servers are {room}: widen net.ipv4.ip_local_port_range, give more --source addresses, or lower -c\n",
+                servers.len()
+            )));
+        }
+        if options.extended.is_used && clients >= TOLD_FROM_CLIENTS {
             eprintln!(
-                "WARNING: {clients} clients, but this machine has local ports for {room}: widen \
-                 net.ipv4.ip_local_port_range or give --source addresses"
+                "ports: {ports} local ports × {sources} source addresses × {} servers = {room} for {clients} clients",
+                servers.len()
             );
         }
         Ok(places)
@@ -130,7 +138,7 @@ fn range(first: IpAddr, last: IpAddr) -> Option<Vec<IpAddr>> {
 }
 
 /// First and last port that connections begin from.
-fn port_range() -> (u16, u16) {
+pub(crate) fn port_range() -> (u16, u16) {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let range: Vec<u16> =
         text.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect();
@@ -154,6 +162,9 @@ const ONE_ADDRESS_PERCENT: usize = 85;
 
 /// Share of the ports of each of several addresses: finding the last free ones is slow.
 const SHARE_OF_PORTS_PERCENT: usize = 55;
+
+/// Clients from which on the reckoning of ports is shown.
+const TOLD_FROM_CLIENTS: usize = 10_000;
 
 /// Most addresses of one range.
 const SOURCES_MAX: u32 = 65_536;

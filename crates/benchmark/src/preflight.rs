@@ -83,6 +83,17 @@ impl Connection {
         Ok((connection, Server { name, address }))
     }
 
+    /// Connects to a server that has answered before, and authenticates.
+    pub(crate) fn to(options: &Options, server: &Server) -> Result<Connection, Failure> {
+        match server.name.rsplit_once(':') {
+            Some((host, port)) if options.socket.is_none() => {
+                let port = port.parse().map_err(|_| Failure(format!("{} has no port\n", server.name)))?;
+                Connection::open(options, Some((host.trim_matches(['[', ']']), port))).map(|(connection, _)| connection)
+            }
+            _ => Connection::open(options, None).map(|(connection, _)| connection),
+        }
+    }
+
     /// Sends one command and waits for its reply.
     pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<Value> {
         let request = encode(words);
@@ -90,6 +101,27 @@ impl Connection {
             Stream::Tcp(stream) => stream.write_all(&request)?,
             Stream::Unix(stream) => stream.write_all(&request)?,
         }
+        self.reply()
+    }
+
+    /// Waits for a reply at most so long from now on.
+    pub(crate) fn set_patience(&self, time: Duration) -> io::Result<()> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_read_timeout(Some(time)),
+            Stream::Unix(stream) => stream.set_read_timeout(Some(time)),
+        }
+    }
+
+    /// The next reply, or nothing when none comes in time.
+    pub(crate) fn next_reply(&mut self) -> io::Result<Option<Value>> {
+        match self.reply() {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn reply(&mut self) -> io::Result<Value> {
         let bad = |error: resp::ReplyError| io::Error::new(io::ErrorKind::InvalidData, error);
         let mut state = SkipState::new();
         loop {

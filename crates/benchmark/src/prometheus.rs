@@ -24,6 +24,8 @@ pub(crate) struct Metrics {
     pub(crate) latency_sum_us: AtomicU64,
     /// Connections.
     pub(crate) connected: AtomicU64,
+    /// Errors so far.
+    pub(crate) errors: AtomicU64,
     title: Mutex<String>,
 }
 
@@ -34,6 +36,7 @@ impl Metrics {
         // Relaxed: a scrape between the stores shows a mixture for one interval at worst.
         self.finished.store(0, Ordering::Relaxed);
         self.latency_sum_us.store(0, Ordering::Relaxed);
+        self.errors.store(0, Ordering::Relaxed);
     }
 
     fn text(&self) -> String {
@@ -51,10 +54,14 @@ impl Metrics {
              # HELP oxidis_benchmark_latency_seconds_total Sum of their latencies.\n\
              # TYPE oxidis_benchmark_latency_seconds_total counter\n\
              oxidis_benchmark_latency_seconds_total{{test=\"{title}\"}} {:.6}\n\
+             # HELP oxidis_benchmark_errors_total Error replies and failures of them.\n\
+             # TYPE oxidis_benchmark_errors_total counter\n\
+             oxidis_benchmark_errors_total{{test=\"{title}\"}} {}\n\
              # HELP oxidis_benchmark_connections Connections that stand.\n\
              # TYPE oxidis_benchmark_connections gauge\n\
              oxidis_benchmark_connections {connected}\n",
-            sum.as_secs_f64()
+            sum.as_secs_f64(),
+            self.errors.load(Ordering::Relaxed),
         );
         out
     }

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use crate::{
     assertions::Assertion,
-    engine::{Aborted, Form},
+    engine::Aborted,
     extended::{Arrival, Rate},
     formats::Report,
     options::Options,
     results::Outcome,
-    run::{Session, put},
+    run::put,
+    session::Session,
+    suite::Test,
 };
 
 /// An open-loop rate with the other settings of the options.
@@ -30,13 +32,13 @@ pub(crate) fn rate_of(options: &Options, per_second: f64) -> Rate {
 /// Searches and reports the test at the rate found. Returns the exit code: 3 when no rate holds.
 pub(crate) fn find_max(
     session: &mut Session,
-    forms: &[Form],
+    (index, test): (usize, &Test),
     objective: &[Assertion],
     report: &mut Report,
 ) -> Result<u8, Aborted> {
     let step = session.options.extended.duration.unwrap_or(STEP);
     session.options.extended.duration = Some(step);
-    let closed = session.measure(forms, None)?;
+    let closed = session.measure(index, test, None)?;
     let title = closed.title.clone();
     let terms: Vec<String> = objective.iter().map(ToString::to_string).collect();
     let terms = terms.join(",");
@@ -45,7 +47,7 @@ pub(crate) fn find_max(
     let mut best: Option<Outcome> = None;
     let mut rate = high;
     for _ in 0..STEPS_MAX {
-        let outcome = session.measure(forms, Some(rate_of(&session.options, rate)))?;
+        let outcome = session.measure(index, test, Some(rate_of(&session.options, rate)))?;
         if outcome.interrupted {
             return Ok(0);
         }
@@ -78,7 +80,7 @@ pub(crate) fn find_max(
         Some(mut outcome) => {
             put(&format!("{title}: highest rate with {terms}: {low:.0} requests per second\n"));
             outcome.title = format!("{title} @ {low:.0}/s");
-            Ok(session.conclude(forms, &outcome, report))
+            Ok(session.conclude(test, &outcome, report))
         }
         None => {
             put(&format!("{title}: no rate down to {high:.0}/s meets {terms}\n"));

@@ -1,7 +1,13 @@
 //! The tests: redis-benchmark 7.2's default suite in its order, with its titles, and tests made
 //! from a command line (one command, several with `;`, or a weighted mix).
 
-use crate::{options::Options, template::encode};
+use crate::{
+    dataset::Dataset,
+    extended::{HashTag, OperationSettings, Ttl},
+    keys::Distribution,
+    options::Options,
+    template::encode,
+};
 
 /// One line of the report: a title and what to send.
 #[derive(Debug, Clone)]
@@ -14,17 +20,58 @@ pub(crate) struct Test {
     pub(crate) operations: Vec<Operation>,
     /// Whether `operations` follow each other or are drawn by weight.
     pub(crate) order: Order,
+    /// Words of a command that the server needs once before.
+    pub(crate) setup: Option<Vec<String>>,
 }
 
 /// One command of a test.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
-    /// Name in per-operation rows.
+    /// Name in per-operation rows; commands of the same name share a row.
     pub(crate) name: String,
-    /// Encoded request.
-    pub(crate) command: Vec<u8>,
+    /// The encoded request, once for each value or life of its key; at least once.
+    pub(crate) forms: Vec<Form>,
     /// Times in a row, or weight of the draw.
     pub(crate) weight: u32,
+    /// Key numbers of its own.
+    pub(crate) keys: Option<OperationKeys>,
+}
+
+/// A command with one of the values it may carry.
+#[derive(Debug, Clone)]
+pub(crate) struct Form {
+    /// Encoded request.
+    pub(crate) command: Vec<u8>,
+    /// The value in it.
+    pub(crate) value: Vec<u8>,
+}
+
+/// Key numbers of one operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct OperationKeys {
+    /// How they are distributed; uniform if not said.
+    pub(crate) distribution: Option<Distribution>,
+    /// The first.
+    pub(crate) low: u64,
+    /// How many.
+    pub(crate) span: u64,
+}
+
+/// What varies in the commands of a test.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Payload {
+    /// The value.
+    pub(crate) value: Vec<u8>,
+    /// How long the key lives.
+    pub(crate) ttl: Option<Ttl>,
+}
+
+impl Payload {
+    /// A value for keys that live for ever.
+    #[cfg(test)]
+    pub(crate) fn of(value: &[u8]) -> Payload {
+        Payload { value: value.to_vec(), ttl: None }
+    }
 }
 
 /// How the operations of a test follow each other.
@@ -37,10 +84,84 @@ pub(crate) enum Order {
 }
 
 impl Test {
-    fn single(title: &str, payload_bytes: usize, command: Vec<u8>) -> Test {
-        let operation = Operation { name: title.to_owned(), command, weight: 1 };
-        Test { title: title.to_owned(), payload_bytes, operations: vec![operation], order: Order::Sequence }
+    /// Names of the rows.
+    pub(crate) fn operation_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for operation in &self.operations {
+            if !names.contains(&operation.name) {
+                names.push(operation.name.clone());
+            }
+        }
+        names
     }
+
+    /// Numbers that the longest command takes.
+    pub(crate) fn numbers_per_command(&self) -> u64 {
+        let count = |form: &Form| form.command.windows(12).filter(|word| *word == b"__rand_int__").count() as u64;
+        self.operations.iter().flat_map(|operation| &operation.forms).map(count).max().unwrap_or(0).max(1)
+    }
+
+    /// Length of the longest value.
+    pub(crate) fn value_bytes_max(&self) -> usize {
+        let forms = self.operations.iter().flat_map(|operation| &operation.forms);
+        forms.map(|form| form.value.len()).max().unwrap_or(0)
+    }
+
+    fn single(title: &str, payload_bytes: usize, command: Vec<u8>, value: &[u8]) -> Test {
+        let forms = vec![Form { command, value: value.to_vec() }];
+        let operation = Operation { name: title.to_owned(), forms, weight: 1, keys: None };
+        let order = Order::Sequence;
+        Test { title: title.to_owned(), payload_bytes, operations: vec![operation], order, setup: None }
+    }
+}
+
+/// The tests that the options ask for; each command has a form for each of the payloads.
+pub(crate) fn tests(options: &Options, payloads: &[Payload], rows: Option<&Dataset>) -> Result<Vec<Test>, String> {
+    let extended = &options.extended;
+    if extended.mix.is_some() || !extended.operations.is_empty() {
+        return Ok(vec![mix(options, payloads)?]);
+    }
+    merged(payloads, |payload| match options.command.as_slice() {
+        [] => Ok(default_suite(options, payload)),
+        words => Ok(vec![custom(words, payload, rows)?]),
+    })
+}
+
+/// Values and lives as the options ask for, drawn from `values`; at least one.
+pub(crate) fn payloads(sizes: &[usize], default_bytes: usize, ttls: &[Ttl], values: &mut ValueStream) -> Vec<Payload> {
+    let sizes = if sizes.is_empty() { &[default_bytes] } else { sizes };
+    let values: Vec<Vec<u8>> = sizes.iter().map(|size| values.take(*size)).collect();
+    // As many as the longer list; both are gone through evenly.
+    (0..values.len().max(ttls.len()))
+        .map(|at| Payload {
+            value: values[at % values.len()].clone(),
+            ttl: (!ttls.is_empty()).then(|| ttls[(at * TTL_STRIDE) % ttls.len()]),
+        })
+        .collect()
+}
+
+/// The tests of each payload, made one list by taking their commands as forms.
+fn merged(
+    payloads: &[Payload],
+    mut build: impl FnMut(&Payload) -> Result<Vec<Test>, String>,
+) -> Result<Vec<Test>, String> {
+    let mut tests: Vec<Test> = Vec::new();
+    for payload in payloads {
+        let more = build(payload)?;
+        if tests.is_empty() {
+            tests = more;
+            continue;
+        }
+        let operations = tests.iter_mut().flat_map(|test| &mut test.operations);
+        for (operation, more) in operations.zip(more.into_iter().flat_map(|test| test.operations)) {
+            let known = operation.forms.first().map(|form| &form.command);
+            // A command without a value is the same for all of them.
+            if more.forms.first().map(|form| &form.command) != known {
+                operation.forms.extend(more.forms);
+            }
+        }
+    }
+    Ok(tests)
 }
 
 /// The value bytes of redis-benchmark 7.x: a linear congruential stream of 64 characters that
@@ -74,19 +195,23 @@ impl Default for ValueStream {
 }
 
 /// The tests of the default suite that `options` selects.
-pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
+pub(crate) fn default_suite(options: &Options, payload: &Payload) -> Vec<Test> {
+    let value = payload.value.as_slice();
     let names = Names::new(options);
     let mut tests = Vec::new();
     let mut add = |selectors: &[&str], title: &str, words: &[&[u8]]| {
         if selectors.iter().any(|name| options.test_is_selected(name)) {
-            tests.push(Test::single(title, options.value_bytes, encode(words)));
+            tests.push(Test::single(title, options.value_bytes, encode(words), value));
         }
     };
     let Names { key, counter, list, set, hash, zset, stream } = &names;
     let element: &[u8] = b"element:__rand_int__";
     let score: &[u8] = if options.keyspace.is_some() { b"__rand_int__" } else { b"0" };
     add(&["ping_mbulk", "ping"], "PING_MBULK", &[b"PING"]);
-    add(&["set"], "SET", &[b"SET", key, value]);
+    let life = payload.ttl.map(Ttl::words);
+    let mut set_words: Vec<&[u8]> = vec![b"SET", key, value];
+    set_words.extend(life.iter().flatten().map(String::as_bytes));
+    add(&["set"], "SET", &set_words);
     add(&["get"], "GET", &[b"GET", key]);
     add(&["incr"], "INCR", &[b"INCR", counter]);
     add(&["lpush"], "LPUSH", &[b"LPUSH", list, value]);
@@ -111,60 +236,146 @@ pub(crate) fn default_suite(options: &Options, value: &[u8]) -> Vec<Test> {
         mset.extend([key.as_slice(), value]);
     }
     add(&["mset"], "MSET (10 keys)", &mset);
+    add(&["xadd"], "XADD", &[b"XADD", stream, b"*", b"myfield", value]);
     if options.tests.is_some() {
-        // Valkey's test: only by name, so that the default suite stays that of Redis 7.2.
+        // Valkey's tests: only by name, so that the default suite stays that of Redis 7.2.
         let mut mget: Vec<&[u8]> = vec![b"MGET"];
         mget.extend([key.as_slice(); 10]);
         add(&["mget"], "MGET (10 keys)", &mget);
+        let library = function_library(options.extended.functions);
+        add(&["function_load"], "FUNCTION LOAD", &[b"FUNCTION".as_slice(), b"LOAD", b"REPLACE", library.as_bytes()]);
+        let count = options.extended.function_keys.to_string();
+        let mut fcall: Vec<&[u8]> = vec![b"FCALL".as_slice(), b"benchmark_0", count.as_bytes()];
+        fcall.extend((0..options.extended.function_keys).map(|_| key.as_slice()));
+        add(&["fcall"], "FCALL", &fcall);
+        if let Some(test) = tests.iter_mut().find(|test| test.title == "FCALL") {
+            test.setup = Some(["FUNCTION", "LOAD", "REPLACE", &library].map(str::to_owned).to_vec());
+        }
     }
-    add(&["xadd"], "XADD", &[b"XADD", stream, b"*", b"myfield", value]);
     if options.test_is_selected("ping_inline") || options.test_is_selected("ping") {
-        tests.insert(0, Test::single("PING_INLINE", options.value_bytes, b"PING\r\n".to_vec()));
+        tests.insert(0, Test::single("PING_INLINE", options.value_bytes, b"PING\r\n".to_vec(), value));
     }
     tests
 }
 
 /// The test of a command line. `;` as a word of its own separates commands, and a number before
 /// a command repeats it, as in Valkey; `value` stands in for `__data__`.
-pub(crate) fn custom(words: &[Vec<u8>], value: &[u8]) -> Result<Test, String> {
+pub(crate) fn custom(words: &[Vec<u8>], payload: &Payload, rows: Option<&Dataset>) -> Result<Test, String> {
     let shown: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
     let title = shown.join(" ");
+    let seconds = payload.ttl.map(|ttl| ttl.ms.div_ceil(1_000).to_string());
     let mut operations = Vec::new();
-    for command in words.split(|word| word == b";") {
-        let (repeat, command) = repeat_count(command);
-        if command.is_empty() {
-            return Err("a command is missing beside ';'".to_owned());
+    let row_count = rows.map_or(1, Dataset::len);
+    for row in 0..row_count {
+        for command in words.split(|word| word == b";") {
+            let (repeat, command) = repeat_count(command);
+            let Some(name) = command.first() else {
+                return Err("a command is missing beside ';'".to_owned());
+            };
+            let mut filled: Vec<Vec<u8>> = Vec::with_capacity(command.len());
+            for word in command {
+                let mut word = replace(word, b"__data__", &payload.value);
+                if let Some(seconds) = &seconds {
+                    word = replace(&word, b"__ttl__", seconds.as_bytes());
+                }
+                filled.push(match rows {
+                    Some(rows) => rows.fill(&word, row)?,
+                    None => word,
+                });
+            }
+            let forms = vec![Form { command: encode(&filled), value: payload.value.clone() }];
+            let name = String::from_utf8_lossy(name).to_uppercase();
+            operations.push(Operation { name, forms, weight: repeat, keys: None });
         }
-        let filled: Vec<Vec<u8>> = command.iter().map(|word| replace(word, b"__data__", value)).collect();
-        let name = String::from_utf8_lossy(&command[0]).to_uppercase();
-        operations.push(Operation { name, command: encode(&filled), weight: repeat });
     }
-    let payload_bytes = operations.first().map_or(0, |operation| operation.command.len());
-    Ok(Test { title, payload_bytes, operations, order: Order::Sequence })
+    let payload_bytes = operations.first().map_or(0, |operation| operation.forms[0].command.len());
+    Ok(Test { title, payload_bytes, operations, order: Order::Sequence, setup: None })
 }
 
-/// A mix such as `set=1,get=9`: names of the default suite with weights.
-pub(crate) fn mix(text: &str, options: &Options, value: &[u8]) -> Result<Test, String> {
+/// The frame of recorded commands: their names have rows, their bytes come from the record.
+pub(crate) fn recorded(title: &str, names: &[String]) -> Test {
+    let operations =
+        names.iter().map(|name| Operation { name: name.clone(), forms: Vec::new(), weight: 1, keys: None });
+    let operations = operations.collect();
+    Test { title: title.to_owned(), payload_bytes: 0, operations, order: Order::Sequence, setup: None }
+}
+
+/// A mix such as `set=1,get=9`: names of the suite with weights, and operations with settings of their own.
+pub(crate) fn mix(options: &Options, payloads: &[Payload]) -> Result<Test, String> {
+    let text = options.extended.mix.as_deref().unwrap_or_default();
     let mut operations = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
         let weight: u32 = weight.parse().map_err(|_| format!("'{weight}' is not a weight (in '{part}')"))?;
-        let only = Options { tests: Some(format!(",{},", name.to_lowercase())), ..options.clone() };
-        let mut found = default_suite(&only, value);
-        let Some(test) = found.pop() else {
-            return Err(format!("no test is called '{name}'; see --help tests"));
-        };
-        for mut operation in test.operations {
-            operation.name = name.to_uppercase();
-            operation.weight = weight;
-            operations.push(operation);
-        }
+        operations.push(mix_operation(name, weight, &[], options, payloads)?);
+    }
+    let mut title = text.to_owned();
+    let mut stream = ValueStream::new();
+    for own in &options.extended.operations {
+        let has_own = !own.sizes.is_empty() || !own.ttls.is_empty();
+        let own_payloads = payloads_of(own, options, &mut stream);
+        let payloads = if has_own { &own_payloads } else { payloads };
+        let mut operation = mix_operation(&own.name, own.weight, &own.command, options, payloads)?;
+        operation.keys = keys_of(own, options)?;
+        operations.push(operation);
+        let separator = if title.is_empty() { "" } else { "," };
+        title.push_str(&format!("{separator}{}={}", own.name, own.weight));
     }
     if operations.iter().all(|operation| operation.weight == 0) {
-        return Err(format!("the mix '{text}' sends nothing"));
+        return Err(format!("the mix '{title}' sends nothing"));
     }
     operations.retain(|operation| operation.weight > 0);
-    Ok(Test { title: format!("MIX {text}"), payload_bytes: options.value_bytes, operations, order: Order::Weighted })
+    let title = format!("MIX {title}");
+    Ok(Test { title, payload_bytes: options.value_bytes, operations, order: Order::Weighted, setup: None })
+}
+
+fn mix_operation(
+    name: &str,
+    weight: u32,
+    command: &[String],
+    options: &Options,
+    payloads: &[Payload],
+) -> Result<Operation, String> {
+    let words: Vec<Vec<u8>> = command.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let only = Options { tests: Some(format!(",{},", name.to_lowercase())), ..options.clone() };
+    let found = merged(payloads, |payload| match words.as_slice() {
+        [] => Ok(default_suite(&only, payload)),
+        words => Ok(vec![custom(words, payload, None)?]),
+    })?;
+    let operation = found.into_iter().next_back().and_then(|test| test.operations.into_iter().next());
+    let Some(operation) = operation else {
+        return Err(format!("no test is called '{name}'; see --help tests"));
+    };
+    Ok(Operation { name: name.to_uppercase(), weight, ..operation })
+}
+
+fn payloads_of(own: &OperationSettings, options: &Options, stream: &mut ValueStream) -> Vec<Payload> {
+    let sizes = if own.sizes.is_empty() { &options.extended.sizes } else { &own.sizes };
+    let ttls = if own.ttls.is_empty() { &options.extended.ttls } else { &own.ttls };
+    payloads(sizes, options.value_bytes, ttls, stream)
+}
+
+/// Key numbers of an operation, where it says something about them.
+fn keys_of(own: &OperationSettings, options: &Options) -> Result<Option<OperationKeys>, String> {
+    if own.keys.is_none() && own.key_min.is_none() && own.key_max.is_none() {
+        return Ok(None);
+    }
+    let low = own.key_min.unwrap_or(options.extended.key_min);
+    let span = match own.key_max.or(options.extended.key_max) {
+        Some(max) => max.saturating_sub(low).saturating_add(1),
+        None => options.keyspace.ok_or_else(|| format!("--op {}: its keys need a key-max, or -r", own.name))?,
+    };
+    Ok(Some(OperationKeys { distribution: own.keys.or(options.extended.keys), low, span }))
+}
+
+/// A library of functions that give their first key back.
+fn function_library(functions: u64) -> String {
+    let mut library = String::from("#!lua name=oxidis_benchmark\n");
+    library.push_str("local function first_key(keys, args) return keys[1] or '' end\n");
+    for number in 0..functions {
+        library.push_str(&format!("redis.register_function('benchmark_{number}', first_key)\n"));
+    }
+    library
 }
 
 /// Key names of the suite: a hash tag in cluster mode, a random part with `--spread`.
@@ -180,7 +391,8 @@ struct Names {
 
 impl Names {
     fn new(options: &Options) -> Names {
-        let tag = if options.cluster { ":{tag}" } else { "" };
+        let is_tagged = options.cluster || options.extended.hash_tag == Some(HashTag::Spread);
+        let tag = if is_tagged { ":{tag}" } else { "" };
         let prefix = &options.extended.key_prefix;
         let number = ":__rand_int__";
         let spread = if options.extended.spread { number } else { "" };
@@ -220,6 +432,9 @@ fn replace(word: &[u8], placeholder: &[u8], value: &[u8]) -> Vec<u8> {
     result.extend_from_slice(rest);
     result
 }
+
+/// Step through the lives while the sizes are gone through one by one, so that each size meets many lives.
+const TTL_STRIDE: usize = 7;
 
 const REPEAT_MAX: u32 = 10_000;
 

@@ -14,7 +14,9 @@
 //! Invariant: `starts` ascends from 0 to `bytes.len()`; every place lies inside one command and
 //! places do not overlap; `place_starts[i]` counts the places before command `i`.
 
-use crate::{keys::Keys, random::AdditiveRandom};
+use std::collections::VecDeque;
+
+use crate::{keys::Keys, random::AdditiveRandom, values};
 
 /// Commands ready to send, with their variable places.
 #[derive(Debug, Clone)]
@@ -24,6 +26,8 @@ pub(crate) struct Template {
     places: Vec<Place>,
     place_starts: Vec<usize>,
     sequence_length: usize,
+    /// For each command of the sequence whether the value that comes back is checked (`--verify`).
+    is_checked: Vec<bool>,
 }
 
 /// What the places are filled from; one per thread.
@@ -37,7 +41,12 @@ pub(crate) struct Filler<'a> {
     pub(crate) tags: &'a [[u8; 3]],
     /// Random bytes to cut values from (`--value random`), at least twice the largest value.
     pub(crate) value_pool: &'a [u8],
+    /// Takes the key number of each command whose reply is to be checked, and [`NOT_CHECKED`] for the others.
+    pub(crate) asked: Option<&'a mut VecDeque<u64>>,
 }
+
+/// Stands for a key number where the reply is not to be checked.
+pub(crate) const NOT_CHECKED: u64 = u64::MAX;
 
 /// What a template's variable parts may be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +57,8 @@ pub(crate) struct Substitution {
     pub(crate) tags: bool,
     /// Length of the value whose copies are overwritten with random bytes, 0 for none.
     pub(crate) value_bytes: usize,
+    /// Values carry a checksum (`--verify`).
+    pub(crate) checked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +77,8 @@ enum Fill {
     Tag,
     /// That many bytes of the value pool.
     Value(usize),
+    /// The same, with the checksum and the number of the key before it.
+    Checked(usize),
 }
 
 impl Template {
@@ -81,6 +94,11 @@ impl Template {
             places: Vec::new(),
             place_starts: vec![0],
             sequence_length,
+            is_checked: commands
+                .iter()
+                .zip(&found)
+                .map(|(command, places)| substitution.checked && is_checked_read(command, places))
+                .collect(),
         };
         for (command, places) in commands.iter().zip(&found).cycle().take(unrolled) {
             let base = template.bytes.len();
@@ -104,7 +122,7 @@ impl Template {
         let first = if self.sequence_length == 1 { 0 } else { first % self.sequence_length };
         let last = (first + count).min(self.starts.len() - 1);
         debug_assert_eq!(last - first, count, "a batch is at most the pipeline depth");
-        if !self.places.is_empty() {
+        if !self.places.is_empty() || filler.asked.is_some() {
             for command in first..last {
                 self.fill(command, filler);
             }
@@ -116,16 +134,18 @@ impl Template {
     fn fill(&mut self, command: usize, filler: &mut Filler<'_>) {
         let mut tag: Option<[u8; 3]> = None;
         let mut ordinals = [None; 9];
+        let mut last_number = 0;
         let places = self.place_starts[command]..self.place_starts[command + 1];
         for place in &self.places[places] {
             let at = place.offset;
             match place.fill {
                 Fill::Number => {
-                    write_twelve_digits(&mut self.bytes[at..at + 12], filler.keys.next());
+                    last_number = filler.keys.next();
+                    write_twelve_digits(&mut self.bytes[at..at + 12], last_number);
                 }
                 Fill::Ordinal(index) => {
-                    let number = *ordinals[usize::from(index)].get_or_insert_with(|| filler.keys.next());
-                    write_twelve_digits(&mut self.bytes[at..at + 12], number);
+                    last_number = *ordinals[usize::from(index)].get_or_insert_with(|| filler.keys.next());
+                    write_twelve_digits(&mut self.bytes[at..at + 12], last_number);
                 }
                 Fill::Tag => {
                     let tag = *tag.get_or_insert_with(|| match filler.tags {
@@ -134,14 +154,22 @@ impl Template {
                     });
                     self.bytes[at..at + 3].copy_from_slice(&tag);
                 }
-                Fill::Value(length) => {
+                Fill::Value(length) | Fill::Checked(length) => {
                     let spare = filler.value_pool.len().saturating_sub(length);
                     let from = index_below(filler.random, spare.max(1));
-                    if let Some(value) = filler.value_pool.get(from..from + length) {
-                        self.bytes[at..at + length].copy_from_slice(value);
+                    let value = &mut self.bytes[at..at + length];
+                    if let Some(bytes) = filler.value_pool.get(from..from + length) {
+                        value.copy_from_slice(bytes);
+                    }
+                    if place.fill == Fill::Checked(length) {
+                        values::seal(value, last_number);
                     }
                 }
             }
+        }
+        if let Some(asked) = &mut filler.asked {
+            let is_checked = self.is_checked.get(command % self.sequence_length).copied().unwrap_or(false);
+            asked.push_back(if is_checked { last_number } else { NOT_CHECKED });
         }
     }
 
@@ -166,8 +194,27 @@ pub(crate) fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
 /// Writes `number` modulo 10¹² over the twelve bytes of `place`, padded with zeros.
 #[inline]
 pub(crate) fn write_twelve_digits(place: &mut [u8], number: u64) {
+    // Divisions of 32 bits are cheaper, and most key spaces need no more than the lower eight digits.
+    let (high, low) = match u32::try_from(number) {
+        Ok(number) if number < EIGHT_DIGITS => (0, number),
+        _ => {
+            let (high, low) = (number / u64::from(EIGHT_DIGITS), number % u64::from(EIGHT_DIGITS));
+            (u32::try_from(high % 10_000).unwrap_or(0), u32::try_from(low).unwrap_or(0))
+        }
+    };
+    let (upper, lower) = place.split_at_mut(4);
+    if high == 0 {
+        upper.copy_from_slice(b"0000");
+    } else {
+        write_pairs(upper, high);
+    }
+    write_pairs(lower, low);
+}
+
+/// Two digits at a time: half the divisions.
+#[inline]
+fn write_pairs(place: &mut [u8], number: u32) {
     let mut rest = number;
-    // Two digits at a time: half the divisions.
     for pair in place.rchunks_exact_mut(2) {
         let at = (rest % 100) as usize * 2;
         rest /= 100;
@@ -194,7 +241,8 @@ fn find_places(command: &[u8], substitution: Substitution, value: &[u8]) -> Vec<
                 && at > 0
                 && command[at - 1] == b'\n' =>
             {
-                Some((at, Fill::Value(value.len()), value.len()))
+                let fill = if substitution.checked { Fill::Checked(value.len()) } else { Fill::Value(value.len()) };
+                Some((at, fill, value.len()))
             }
             _ => None,
         };
@@ -209,6 +257,15 @@ fn find_places(command: &[u8], substitution: Substitution, value: &[u8]) -> Vec<
     places
 }
 
+/// Whether a command is a GET of one key, whose number is known.
+fn is_checked_read(command: &[u8], places: &[Place]) -> bool {
+    let is_get = command
+        .get(..b"*2\r\n$3\r\nGET\r\n".len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(b"*2\r\n$3\r\nGET\r\n"));
+    let numbers = places.iter().filter(|place| matches!(place.fill, Fill::Number | Fill::Ordinal(_))).count();
+    is_get && numbers <= 1
+}
+
 fn number_at(text: &[u8]) -> Option<Fill> {
     if text.starts_with(b"__rand_int__") {
         return Some(Fill::Number);
@@ -216,6 +273,9 @@ fn number_at(text: &[u8]) -> Option<Fill> {
     let ordinal = ORDINALS.iter().position(|ordinal| text.starts_with(ordinal))?;
     u8::try_from(ordinal).ok().map(Fill::Ordinal)
 }
+
+/// Numbers below this have eight digits at most.
+const EIGHT_DIGITS: u32 = 100_000_000;
 
 /// `000102…99`.
 const DIGIT_PAIRS: [u8; 200] = {

@@ -10,19 +10,27 @@
 //! keys = "seq"
 //!
 //! [run]
-//! mix = "set=1,get=9"
 //! duration = "60s"
-//! keys = "zipf:0.99"
 //! key-max = 999_999
 //! timeline = "1s"
+//!
+//! [run.get]                 # operations of the phase, with settings of their own
+//! weight = 9
+//! keys = "zipf:0.99"
+//!
+//! [run.write]
+//! command = "SET user:__rand_int__ __data__ EX __ttl__"
+//! size = [100, 1000]
+//! ttl = "60s-120s"
 //! ```
 //!
 //! A key is an option's name without dashes; some short options have a word of their own
 //! ([`WORDS`]). `true` gives an option without a value, `false` leaves it out. `command` is split
-//! at blanks, or given as an array of words. Only this part of TOML is understood: headings,
-//! strings, numbers, booleans, one-line arrays and comments.
+//! at blanks, or given as an array of words.
 
 use std::{ffi::OsString, fs, path::Path};
+
+use toml::{Table, Value};
 
 /// One phase: its name and the arguments that stand for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,13 +55,9 @@ struct Settings {
 }
 
 impl Settings {
-    fn set(&mut self, key: &str, value: Value) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &Value) -> Result<(), String> {
         if key == "command" {
-            self.command = match value {
-                Value::Text(text) => text.split_whitespace().map(str::to_owned).collect(),
-                Value::List(words) => words,
-                Value::Flag(_) => return Err("a command is text or an array".to_owned()),
-            };
+            self.command = command(value)?;
             return Ok(());
         }
         let option = match WORDS.iter().find(|(word, _)| *word == key) {
@@ -62,10 +66,9 @@ impl Settings {
             None => format!("--{}", key.replace('_', "-")),
         };
         match value {
-            Value::Flag(false) => {}
-            Value::Flag(true) => self.options.push(option),
-            Value::Text(text) => self.options.extend([option, text]),
-            Value::List(words) => self.options.extend([option, words.join(",")]),
+            Value::Boolean(false) => {}
+            Value::Boolean(true) => self.options.push(option),
+            other => self.options.extend([option, text(key, other)?]),
         }
         Ok(())
     }
@@ -77,118 +80,80 @@ impl Settings {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Value {
-    Flag(bool),
-    Text(String),
-    List(Vec<String>),
-}
-
 fn parse(text: &str) -> Result<Vec<Phase>, String> {
+    let file: Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        format!("line {line}: {}", error.message())
+    })?;
     let mut common = Settings::default();
-    let mut phases: Vec<(String, Settings)> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let at = |error: String| format!("line {}: {error}", index + 1);
-        let line = without_comment(line).trim();
-        if line.is_empty() {
-            continue;
+    let mut phases = Vec::new();
+    for (key, value) in &file {
+        match value {
+            Value::Table(table) => phases.push((key.clone(), table)),
+            value => common.set(key, value)?,
         }
-        if let Some(heading) = line.strip_prefix('[') {
-            let name = heading.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
-            let name = name.ok_or_else(|| at(format!("'{line}' is not a heading")))?;
-            phases.push((name.to_owned(), Settings::default()));
-            continue;
-        }
-        let (key, value) = line.split_once('=').ok_or_else(|| at(format!("'{line}' is not 'option = value'")))?;
-        let value = parse_value(value.trim()).map_err(at)?;
-        let settings = phases.last_mut().map_or(&mut common, |(_, settings)| settings);
-        settings.set(key.trim(), value).map_err(at)?;
     }
     if phases.is_empty() {
         return Ok(vec![Settings::default().into_phase(&common, "run".to_owned())]);
     }
-    Ok(phases.into_iter().map(|(name, settings)| settings.into_phase(&common, name)).collect())
+    let phases = phases.into_iter().map(|(name, table)| {
+        let settings = phase(table).map_err(|error| format!("[{name}]: {error}"))?;
+        Ok(settings.into_phase(&common, name))
+    });
+    phases.collect()
 }
 
-fn parse_value(text: &str) -> Result<Value, String> {
-    if let Some(list) = text.strip_prefix('[') {
-        let list = list.strip_suffix(']').ok_or("an array must end in the same line")?;
-        let words: Result<Vec<String>, String> = split_list(list).iter().map(|word| scalar(word.trim())).collect();
-        return words.map(Value::List);
+fn phase(table: &Table) -> Result<Settings, String> {
+    let mut settings = Settings::default();
+    for (key, value) in table {
+        match value {
+            Value::Table(operation) => settings.options.extend(["--op".to_owned(), operation_text(key, operation)?]),
+            value => settings.set(key, value)?,
+        }
     }
-    match text {
-        "true" => Ok(Value::Flag(true)),
-        "false" => Ok(Value::Flag(false)),
-        _ => scalar(text).map(Value::Text),
+    Ok(settings)
+}
+
+/// What stands behind `--op` for a table of a phase.
+fn operation_text(name: &str, table: &Table) -> Result<String, String> {
+    let mut out = name.to_owned();
+    let mut words = Vec::new();
+    for (key, value) in table {
+        if key == "command" {
+            words = command(value)?;
+            continue;
+        }
+        out.push_str(&format!(" {}={}", key.replace('_', "-"), text(key, value)?));
+    }
+    if let Some(word) = words.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace)) {
+        return Err(format!("[{name}]: '{word}': words of an operation's command have no blanks in them"));
+    }
+    if !words.is_empty() {
+        out.push_str(&format!(" command={}", words.join(" ")));
+    }
+    Ok(out)
+}
+
+fn command(value: &Value) -> Result<Vec<String>, String> {
+    match value {
+        Value::String(text) => Ok(text.split_whitespace().map(str::to_owned).collect()),
+        Value::Array(words) => words.iter().map(|word| text("command", word)).collect(),
+        _ => Err("a command is text or an array".to_owned()),
     }
 }
 
-/// A string without its quotes, or a number without its underscores.
-fn scalar(text: &str) -> Result<String, String> {
-    for quote in ['"', '\''] {
-        if let Some(rest) = text.strip_prefix(quote) {
-            let inner = rest.strip_suffix(quote).ok_or(format!("{text} has no closing quote"))?;
-            return Ok(if quote == '"' { unescape(inner) } else { inner.to_owned() });
+/// A value as it would be typed.
+fn text(key: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
+        Value::Array(list) => {
+            let words: Result<Vec<String>, String> = list.iter().map(|word| text(key, word)).collect();
+            Ok(words?.join(","))
         }
+        _ => Err(format!("{key}: a text, a number or a list of them is expected")),
     }
-    let number = text.replace('_', "");
-    match number.parse::<f64>() {
-        Ok(_) => Ok(number),
-        Err(_) => Err(format!("'{text}' is neither a number nor a text in quotes")),
-    }
-}
-
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (c, c == '\\') {
-            (_, true) => match chars.next() {
-                Some('n') => out.push('\n'),
-                Some('r') => out.push('\r'),
-                Some('t') => out.push('\t'),
-                Some(other) => out.push(other),
-                None => out.push('\\'),
-            },
-            (c, false) => out.push(c),
-        }
-    }
-    out
-}
-
-/// Parts between commas that are outside quotes.
-fn split_list(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut quote = None;
-    for c in text.chars() {
-        match quote {
-            None if c == ',' => {
-                parts.push(String::new());
-                continue;
-            }
-            None if c == '"' || c == '\'' => quote = Some(c),
-            Some(open) if open == c => quote = None,
-            _ => {}
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push(c);
-        }
-    }
-    parts.retain(|part| !part.trim().is_empty());
-    parts
-}
-
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    for (at, c) in line.char_indices() {
-        match quote {
-            None if c == '#' => return &line[..at],
-            None if c == '"' || c == '\'' => quote = Some(c),
-            Some(open) if open == c => quote = None,
-            _ => {}
-        }
-    }
-    line
 }
 
 /// Words for options that have only a letter.
@@ -243,5 +208,18 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(&format!("line {line}: ")), "{error}");
         }
+        assert!(parse("[a]\nx = 1979-05-27\n").unwrap_err().contains("x: a text"));
+        assert!(parse("[a.b]\ncommand = [\"set\", \"a b\"]\n").unwrap_err().contains("no blanks"));
+    }
+
+    #[test]
+    fn tables_below_a_phase_are_operations() {
+        let text = "[run]\nkeyspace = 5\n[run.get]\nweight = 9\nkeys = \"zipf:1\"\n\
+                    [run.put]\nsize = [5, 9]\ncommand = \"SET u:__rand_int__ __data__\"\n";
+        let phases = parse(text).unwrap();
+        assert_eq!(
+            arguments(&phases[0]),
+            ["-r", "5", "--op", "get weight=9 keys=zipf:1", "--op", "put size=5,9 command=SET u:__rand_int__ __data__"]
+        );
     }
 }

@@ -89,16 +89,29 @@ fn percentiles_of_a_known_distribution() {
 fn a_stall_follows_the_queue() {
     // One connection, 200 requests per second, each served at once, but the 100th after 500 ms.
     // The schedule goes on: of the requests due during the stall (100 of them) the k-th waits
-    // 500 - 5k ms, so with 400 requests a quarter waits, evenly spread from 0 to 500 ms.
+    // 500 - 5k ms, so with 400 requests a quarter waits, evenly spread from 0 to 500 ms. A busy machine adds to that; the
+    // exact figures are checked without clock and sockets in `engine::tests`.
     let port = responder(|count| Duration::from_millis(if count == 100 { 500 } else { 0 }));
     let test = figures(port, "-c 1 --rate 200 -n 400 --percentiles 80,87.5 ping");
     let response = &test["response"];
     let p875 = response["p875"].as_f64().unwrap();
-    assert!((220.0..300.0).contains(&p875), "{response:#}");
+    assert!((220.0..450.0).contains(&p875), "{response:#}");
     let max = response["max"].as_f64().unwrap();
-    assert!((500.0..580.0).contains(&max), "{max}");
+    assert!((500.0..800.0).contains(&max), "{max}");
     let service = test["service"]["p99"].as_f64().unwrap();
     assert!(service < 100.0, "{service}");
+}
+
+#[test]
+fn a_long_freeze_is_seen_in_full() {
+    // redis-benchmark's histogram ends at 3 s; a freeze of 3.4 s must not look like one of 3.
+    let port = responder(|count| Duration::from_millis(if count == 30 { 3_400 } else { 0 }));
+    let test = figures(port, "-c 1 --rate 100 -n 450 ping");
+    let (response, service) = (&test["response"], &test["service"]);
+    let of = |summary: &Value, name: &str| summary[name].as_f64().unwrap();
+    assert!(of(service, "max") >= 3_400.0 && of(response, "max") >= 3_400.0, "{test:#}");
+    assert!(of(response, "p99") > 1_000.0, "{test:#}");
+    assert!(of(service, "p99") < 200.0, "{test:#}");
 }
 
 #[test]

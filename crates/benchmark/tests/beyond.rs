@@ -149,11 +149,36 @@ fn passwords_stay_out_of_reports() {
 }
 
 #[test]
-fn many_clients_all_send() {
+fn twelve_thousand_clients_all_send() {
+    // redis-benchmark drives 10,230 of them and says nothing.
+    let clients = 12_000_u64;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let clients = if limit.is_none_or(|limit| limit > clients + 200) { clients } else { 3_000 };
+    let redis = Redis::start(&["--maxclients", "12100"]);
+    let report = json(&redis, &format!("-c {clients} --per-client 2 --threads 2 set a b"));
+    let test = &report["tests"][0];
+    assert_eq!(test["connected"], clients);
+    assert_eq!(test["requests"], clients * 2);
+    assert_eq!(test["fairness"]["served"], clients);
+    assert_eq!((&test["fairness"]["min"], &test["fairness"]["max"]), (&2.into(), &2.into()));
+    assert_eq!(redis.calls("set"), clients * 2);
+}
+
+#[test]
+fn idle_clients_beyond_the_limit_are_an_error() {
+    let redis = Redis::start(&["--maxclients", "5"]);
+    let output = ours(redis.port, "-c 10 -I");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Error"), "{output:?}");
+}
+
+#[test]
+fn impossible_numbers_of_clients_are_refused() {
     let redis = Redis::start(&[]);
-    let report = json(&redis, "-c 3000 --per-client 2 --threads 2 set a b");
-    assert_eq!(report["tests"][0]["connected"], 3_000);
-    assert_eq!(report["tests"][0]["requests"], 6_000);
+    let output = ours(redis.port, "-c 120000 --source 127.0.0.1 -n 1 ping");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("120000 clients need a local port each") && text.contains("--source"), "{text}");
 }
 
 #[test]

@@ -192,8 +192,10 @@ impl Session {
 
     /// Runs a command, connecting before it and following redirections; whether it got a reply, be it an error.
     pub(crate) fn issue(&mut self, arguments: &[Vec<u8>], repeat: i64) -> Outcome<bool> {
-        if self.options.readonly && table::resolve(arguments).is_ok_and(table::CommandSpec::is_write) {
-            complain(format_args!("Not sent: the command writes, and this session is --readonly."));
+        if self.options.readonly
+            && let Some(reason) = may_write(arguments)
+        {
+            complain(format_args!("Not sent: {reason}, and this session is --readonly."));
             return Ok(false);
         }
         for _ in 0..REDIRECTS_MAX {
@@ -469,6 +471,17 @@ impl Session {
             Ok(values) => Ok(values),
             Err(error) => fail(format_args!("Error: {error}")),
         }
+    }
+}
+
+/// Why a call must not be sent where nothing may be written. Scripts may do anything, and so may commands that the
+/// table does not have, such as those of modules.
+fn may_write(arguments: &[Vec<u8>]) -> Option<&'static str> {
+    match table::resolve(arguments) {
+        Ok(command) if command.is_write() => Some("the command writes"),
+        Ok(command) if matches!(command.name, "eval" | "evalsha" | "fcall") => Some("a script may write"),
+        Ok(_) => None,
+        Err(_) => Some("the command is not known, so it may write"),
     }
 }
 

@@ -241,7 +241,10 @@ fn types_that_redis_cli_does_not_know() {
         show(&["--json-strict", "lpush", "string", "x"]),
         "{\"error\":\"WRONGTYPE Operation against a key holding the wrong kind of value\"}\n"
     );
-    assert_eq!(show(&["--readonly", "set", "a", "b"]), "");
+    for command in [&["set", "a", "b"][..], &["eval", "return 1", "0"], &["json.set", "a", ".", "1"]] {
+        assert_eq!(show(&[&["--readonly"], command].concat()), "", "{command:?}");
+    }
+    assert_eq!(show(&["--readonly", "llen", "list"]), "12\n");
     assert_eq!(show(&["--rdb", "file"]), "");
 }
 
@@ -320,4 +323,20 @@ fn variables_of_valkey() {
     };
     assert_eq!(ask(&[("VALKEYCLI_AUTH", "secret")]), "PONG\n");
     assert_eq!(ask(&[("VALKEYCLI_AUTH", "wrong"), ("REDISCLI_AUTH", "secret")]), "PONG\n");
+}
+
+/// Help on commands, without colours in a pipe.
+#[test]
+fn help_on_commands() {
+    let ask = |words: &[&str]| {
+        let ran = run(our_cli(), "/nothing", &[&["help"], words].concat(), "", &[]);
+        assert_eq!(ran.status.code(), Some(0));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let get = ask(&["get"]);
+    assert!(get.starts_with("\n  GET key\n  summary: ") && get.contains("\n  group: string\n"), "{get:?}");
+    assert!(ask(&["config", "set"]).contains("CONFIG SET parameter value [parameter value ...]\n"));
+    assert!(ask(&["@list"]).contains("\n  BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout\n"));
+    assert_eq!(ask(&["gett"]), "There is no help on 'gett'. Did you mean 'GET'?\n\n");
+    assert_eq!(ask(&["@lists"]), "There is no help on '@lists'. Did you mean '@list'?\n\n");
 }

@@ -84,6 +84,8 @@ fn history_keeps_commands_but_no_secrets() {
     terminal.expect("(error)");
     terminal.press("acl setuser u >secret\r");
     terminal.expect("OK");
+    terminal.press("auth \"secret\"secret\r");
+    terminal.expect("Invalid argument(s)");
     terminal.press("get a\r");
     terminal.expect("\"1\"");
     // Up twice, past the command before.
@@ -296,7 +298,7 @@ fn mistakes_are_shown_while_they_are_typed() {
     for (line, problem) in [
         ("gett k ", "<- no command of Redis 7.2; GET?"),
         ("get k x ", "<- too many arguments"),
-        ("expire k soon ", "<- 'soon' does not fit: seconds [NX|XX|GT|LT]"),
+        ("expire k soon ", "<- 'soon' does not fit: sec"),
         ("2 set k v FX ", "<- 'FX' does not fit: "),
         ("get \"k\"x", "<- a space must follow the closing quote"),
     ] {
@@ -372,4 +374,17 @@ fn history_is_searched() {
     terminal.expect("t other");
     terminal.press("\x1b[C\r");
     terminal.expect("(nil)");
+}
+
+#[test]
+fn nothing_but_replies_goes_to_a_file() {
+    let server = Server::start(&[]);
+    let path = server.folder.path().join("out");
+    let socket = server.socket();
+    let environment = [("REDISCLI_HISTFILE", "/dev/null"), ("REDISCLI_RCFILE", "/dev/null")];
+    let file = std::fs::File::create(&path).unwrap();
+    let mut terminal = Terminal::start_with(&["-s", &socket], &environment, Some(file));
+    terminal.press("set a 1\rget a\rflushall\rquit\r");
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "OK\n1\nOK\n");
 }

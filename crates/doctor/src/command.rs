@@ -25,6 +25,7 @@ pub fn tool() -> Tool {
         sections: Cow::Borrowed(SECTIONS),
         operands: Operands::None,
         rules: Rules::FREE,
+        topics: &[],
         examples: &[
             ("PROGRAM --clients 120000", "Before a big test."),
             ("PROGRAM --clients 120000 --server 10.0.0.1:6379", "Also asks the server for its limits."),

@@ -58,6 +58,13 @@ impl Hashed {
         Hashed { at: (key.as_ptr(), key.len()), slot: locks.keyspace().slot(key), hash: hash_key(key) }
     }
 
+    /// The same for `key`, whose bytes are those of this one's.
+    #[inline]
+    #[must_use]
+    pub fn again(&self, key: &[u8]) -> Hashed {
+        Hashed { at: (key.as_ptr(), key.len()), ..*self }
+    }
+
     #[inline]
     fn is_of(&self, key: &[u8]) -> bool {
         self.at == (key.as_ptr(), key.len())

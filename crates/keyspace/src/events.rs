@@ -53,6 +53,8 @@ pub struct Events {
     pub ready: Vec<(DbIndex, Vec<u8>)>,
     /// Changed keys that clients remember, in order.
     pub invalidations: Vec<Invalidation>,
+    /// All keys are gone, so clients are to forget all they remember.
+    pub flushed: bool,
     /// All changed keys, while somebody wants to know of all.
     pub changes: Vec<KeyChange>,
     /// Keys changed by the running command (`dirty` in Redis).
@@ -79,7 +81,7 @@ impl Events {
     /// Whether clients are to be told of changed keys.
     #[inline]
     pub fn has_invalidations(&self) -> bool {
-        !self.invalidations.is_empty() || !self.changes.is_empty()
+        !self.invalidations.is_empty() || !self.changes.is_empty() || self.flushed
     }
 
     /// Whether the executor has something to do after the command.

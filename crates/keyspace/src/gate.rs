@@ -4,13 +4,35 @@
 //! after it (one store and one load a batch). Closing the gate stops new batches and waits until all participants are
 //! outside; the closer then runs alone and opens again. Long commands do not run as participants: they run on offload
 //! threads that hold slot locks and count as `long_runners`; the gate is not closed while one of them is at work, so
-//! it never waits, closed, for more than one command boundary.
+//! it never waits, closed, for more than one command boundary. A script that turns out to be long changes sides while it
+//! runs: from a participant, or from the closer, to a long runner that holds slot locks.
 
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, fence, pause, wait, yield_now};
 use crossbeam_utils::CachePadded;
 
 /// Most threads that may take part: workers, offload threads, the timer thread, the tests' own.
 pub const MAX_PARTICIPANTS: usize = if cfg!(loom) { 3 } else { 512 };
+
+/// Looks at participants that are inside before a quick try is given up: some hundred microseconds, longer than a batch.
+const QUICK_LOOKS: u32 = 8_192;
+/// Quick tries before a closer is patient. Models have none: a look more is a state more.
+const QUICK_TRIES: usize = if cfg!(loom) { 0 } else { 100 };
+/// How long a patient closer waits for participants that stay inside before it gives up, to try again later: one may be a
+/// script that has not said yet that it is a long one.
+#[cfg(not(loom))]
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Whether a closer has waited long enough.
+#[cfg(not(loom))]
+fn is_late(started: &mut Option<std::time::Instant>) -> bool {
+    started.get_or_insert_with(std::time::Instant::now).elapsed() >= PATIENCE
+}
+
+/// In the model every participant comes out.
+#[cfg(loom)]
+fn is_late(_started: &mut Option<()>) -> bool {
+    false
+}
 
 /// See the module.
 pub struct Gate {
@@ -21,7 +43,11 @@ pub struct Gate {
     tries: AtomicUsize,
     inside: Box<[CachePadded<AtomicU32>]>,
     joined: AtomicUsize,
+    /// Places given back.
+    free: Mutex<Vec<usize>>,
     long_runners: AtomicUsize,
+    /// Tries to close, one after the other, that found somebody inside.
+    failures: AtomicUsize,
     /// Set by the one closer.
     closing: AtomicBool,
     /// Guards the sleep of those who wait for the gate to open.
@@ -44,7 +70,9 @@ impl Default for Gate {
             tries: AtomicUsize::new(0),
             inside: (0..MAX_PARTICIPANTS).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
             joined: AtomicUsize::new(0),
+            free: Mutex::new(Vec::new()),
             long_runners: AtomicUsize::new(0),
+            failures: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             sleep: Mutex::new(()),
             opened: Condvar::new(),
@@ -53,14 +81,23 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Gives the calling thread a place. A place is never given back: threads of a server live as long as it.
+    /// Gives the calling thread a place, until [`Gate::part`].
     ///
     /// # Panics
-    /// When more than [`MAX_PARTICIPANTS`] threads join, which no configuration allows.
+    /// When more than [`MAX_PARTICIPANTS`] threads are there at a time, which no configuration allows.
     pub fn join(&self) -> Participant {
+        if let Some(place) = self.free.lock().pop() {
+            return Participant(place);
+        }
         let place = self.joined.fetch_add(1, Ordering::SeqCst);
         assert!(place < MAX_PARTICIPANTS, "more than {MAX_PARTICIPANTS} threads at the gate");
         Participant(place)
+    }
+
+    /// Gives a place back. Its thread is outside, and does not use it any more.
+    pub fn part(&self, me: Participant) {
+        debug_assert_eq!(self.inside[me.0].load(Ordering::Relaxed), 0);
+        self.free.lock().push(me.0);
     }
 
     /// Says "inside"; sleeps while the gate is closed.
@@ -101,8 +138,8 @@ impl Gate {
     }
 
     /// Closes the gate: true when no participant is inside and no long runner is at work; [`Gate::open`] must follow.
-    /// The caller must be outside itself and hold no slot lock. False: another closer or a long runner is at work, try
-    /// later; while somebody tries, no new long runner begins.
+    /// The caller must be outside itself and hold no slot lock. False: another closer or a long runner is at work, or a
+    /// participant did not come out soon; try later. While somebody tries, no new long runner begins.
     #[must_use]
     pub fn try_close(&self) -> bool {
         if self.closing.swap(true, Ordering::SeqCst) {
@@ -116,8 +153,19 @@ impl Gate {
             self.closing.store(false, Ordering::SeqCst);
             return false;
         }
-        self.stop_participants();
-        true
+        // A participant whose thread the system has put aside would keep all others waiting at the closed gate: rather
+        // let them in again and try later. Not for ever, though.
+        let is_patient = self.failures.load(Ordering::Relaxed) >= QUICK_TRIES;
+        if self.stop_participants(is_patient) {
+            self.failures.store(0, Ordering::Relaxed);
+            return true;
+        }
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.closed.store(false, Ordering::SeqCst);
+        self.closing.store(false, Ordering::SeqCst);
+        let _guard = self.sleep.lock();
+        self.opened.notify_all();
+        false
     }
 
     /// Opens the closed gate.
@@ -129,19 +177,53 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    fn stop_participants(&self) {
+    /// Waits until all participants are outside. False: one was not soon, or not even when the closer was
+    /// patient.
+    fn stop_participants(&self, is_patient: bool) -> bool {
         self.closed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let joined = self.joined.load(Ordering::SeqCst).min(MAX_PARTICIPANTS);
+        let (mut looks, mut started) = (0_u32, None);
         for place in &self.inside[..joined] {
-            let mut looks = 0_u32;
             // Acquire pairs with the Release in `leave`: we see what the participant did.
             while place.load(Ordering::Acquire) != 0 {
                 looks += 1;
+                if !is_patient {
+                    if looks > QUICK_LOOKS {
+                        return false;
+                    }
+                    pause();
+                    continue;
+                }
                 // The thread inside may wait for our core.
-                if looks.is_multiple_of(64) { yield_now() } else { pause() }
+                if looks.is_multiple_of(64) {
+                    yield_now();
+                } else {
+                    pause();
+                }
+                if looks.is_multiple_of(1024) && is_late(&mut started) {
+                    return false;
+                }
             }
         }
+        true
+    }
+
+    /// For the closer of the gate: opens it, but as a long command that goes on. No other closer succeeds until
+    /// [`Gate::end_long_run`].
+    pub(crate) fn open_as_long_run(&self) {
+        self.long_runners.fetch_add(1, Ordering::SeqCst);
+        self.open();
+    }
+
+    /// Announces a long command without a guard; [`Gate::end_long_run`] must follow. False: a closer is waiting.
+    pub(crate) fn start_long_run(&self) -> bool {
+        self.begin_long_run().map(std::mem::forget).is_some()
+    }
+
+    /// Ends a long command that has no guard.
+    pub(crate) fn end_long_run(&self) {
+        self.long_runners.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Announces a long command. `None`: a closer is waiting, come back later.

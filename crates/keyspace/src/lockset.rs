@@ -30,6 +30,8 @@ pub struct LockSet {
     inside: bool,
     /// What this thread hands over to the snapshot that runs.
     pub(crate) hand: Option<Hand>,
+    /// This thread counts as a long runner at the gate instead of being inside.
+    long: bool,
     pub(crate) counters: Arc<CachePadded<Counters>>,
     /// What the commands of this thread did, for the journal.
     pub effects: Effects,
@@ -48,6 +50,7 @@ impl LockSet {
             alone: false,
             inside: false,
             hand: None,
+            long: false,
             counters,
             effects: Effects::default(),
         }
@@ -208,9 +211,54 @@ impl LockSet {
         outside
     }
 
-    /// Whether this thread has the whole keyspace to itself.
+    /// Whether this thread has the whole keyspace to itself: the gate is closed by it, or it holds every slot.
     pub fn is_alone(&self) -> bool {
-        self.alone
+        self.alone || self.held.len() == self.keyspace.space().count()
+    }
+
+    /// The slots held.
+    pub fn held_slots(&self) -> &[Slot] {
+        &self.held
+    }
+
+    /// Takes every slot, each by trying. False: one is busy; what was got is kept.
+    pub fn try_lock_every(&mut self) -> bool {
+        let keyspace = self.keyspace.clone();
+        keyspace.slots().all(|slot| self.try_lock(slot))
+    }
+
+    /// A command that began at a command boundary's ease turns out to be long: from here on it holds its slots as a long
+    /// runner, and if it had the gate closed, it holds all of them and the others go on. False: somebody wants the gate
+    /// closed; to be tried again. [`LockSet::end_long`] ends it, or [`LockSet::end_alone`].
+    pub fn go_long(&mut self) -> bool {
+        if self.long {
+            return true;
+        }
+        if self.alone {
+            self.alone = false;
+            // Nobody is inside and no long runner at work: every slot is free.
+            let got = self.try_lock_every();
+            assert!(got, "a slot is held behind the closed gate");
+            self.keyspace.gate.open_as_long_run();
+            self.long = true;
+            return true;
+        }
+        if !self.inside || !self.keyspace.gate.start_long_run() {
+            return false;
+        }
+        self.inside = false;
+        self.long = true;
+        self.keyspace.gate.leave(self.participant);
+        true
+    }
+
+    /// Gives all locks back after [`LockSet::go_long`] and goes back into a batch. Does nothing if it was not long.
+    pub fn end_long(&mut self) {
+        if std::mem::take(&mut self.long) {
+            self.unlock_all();
+            self.keyspace.gate.end_long_run();
+            self.enter();
+        }
     }
 
     /// Gets the whole keyspace for this thread. `None`: another closer or a long command is at work; try later. Must
@@ -248,6 +296,10 @@ impl LockSet {
     pub fn end_alone(&mut self, token: Alone) {
         let Alone(()) = token;
         self.append_effects();
+        if self.long {
+            self.end_long();
+            return;
+        }
         self.alone = false;
         self.keyspace.gate.open();
         self.wake_readers();
@@ -261,6 +313,9 @@ impl LockSet {
             self.keyspace.gate.open();
         }
         self.unlock_all();
+        if std::mem::take(&mut self.long) {
+            self.keyspace.gate.end_long_run();
+        }
         if self.inside {
             self.leave();
         }
@@ -290,6 +345,7 @@ impl LockSet {
 impl Drop for LockSet {
     fn drop(&mut self) {
         self.recover();
+        self.keyspace.gate.part(self.participant);
     }
 }
 

@@ -59,12 +59,14 @@ pub struct SocketOptions {
     /// Idle time before the first keep-alive probe; then three probes a third of it apart (`tcp-keepalive`). `None` for
     /// no probes.
     pub keepalive: Option<Duration>,
+    /// Congestion control of our own choice (`TCP_CONGESTION`), where the kernel has it. `None` for the system's.
+    pub congestion: Option<&'static str>,
 }
 
 impl Default for SocketOptions {
     /// Redis' defaults: no delay, keep-alive after 300 seconds.
     fn default() -> Self {
-        SocketOptions { nodelay: true, keepalive: Some(Duration::from_secs(300)) }
+        SocketOptions { nodelay: true, keepalive: Some(Duration::from_secs(300)), congestion: None }
     }
 }
 
@@ -73,6 +75,9 @@ impl SocketOptions {
     pub(crate) fn apply(&self, socket: BorrowedFd<'_>) {
         let socket = SockRef::from(&socket);
         let _ = socket.set_tcp_nodelay(self.nodelay);
+        if let Some(name) = self.congestion {
+            let _ = socket.set_tcp_congestion(name.as_bytes());
+        }
         let Some(idle) = self.keepalive else {
             // A listener may have had it before.
             let _ = socket.set_keepalive(false);

@@ -44,7 +44,7 @@ impl Look {
     }
 }
 
-/// The help of a tool called as `program`; only one section, `examples`, `environment` or `exit` if `part` names it.
+/// The help of a tool called as `program`; only one section or topic, `examples`, `environment` or `exit` if `part` names it.
 /// `None` if it names nothing.
 #[must_use]
 pub fn help(tool: &Tool, program: &str, part: Option<&str>, look: Look) -> Option<String> {
@@ -53,7 +53,10 @@ pub fn help(tool: &Tool, program: &str, part: Option<&str>, look: Look) -> Optio
         Some("examples") => examples(tool, look),
         Some("environment") => surroundings(tool, look),
         Some("exit") => list("Exit codes", tool.exit_codes, look),
-        Some(part) => one(tool.sections.iter().find(|section| section.name == part)?, look),
+        Some(part) => match tool.topics.iter().find(|topic| topic.name == part) {
+            Some(topic) => format!("{}{}", look.heading(&format!("{}:", topic.title)), topic.text),
+            None => one(tool.sections.iter().find(|section| section.name == part)?, look),
+        },
     };
     Some(text.replace("PROGRAM", program))
 }
@@ -81,7 +84,8 @@ fn whole(tool: &Tool, look: Look) -> String {
         }
     }
     if tool.sections.len() > 1 {
-        let names: Vec<&str> = tool.sections.iter().map(|section| section.name).collect();
+        let names = tool.sections.iter().map(|section| section.name);
+        let names: Vec<&str> = names.chain(tool.topics.iter().map(|topic| topic.name)).collect();
         out.push('\n');
         let last = format!("One section only: oxidis help {} {}", tool.name, names.join("|"));
         wrap(&mut out, &last, 0, look.width);

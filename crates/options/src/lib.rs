@@ -40,6 +40,8 @@ pub struct Tool {
     pub operands: Operands,
     /// Where options may stand, and how.
     pub rules: Rules,
+    /// More to read, shown when it is asked for and in the manual.
+    pub topics: &'static [Topic],
     /// Command lines and what they do.
     pub examples: &'static [(&'static str, &'static str)],
     /// Variables of the environment that it reads.
@@ -61,6 +63,7 @@ impl Tool {
         sections: Cow::Borrowed(&[]),
         operands: Operands::None,
         rules: Rules::COMMAND,
+        topics: &[],
         examples: &[],
         environment: &[],
         files: &[],
@@ -96,6 +99,17 @@ pub struct Section {
     pub rows: Cow<'static, [Row]>,
     /// So many that they are shown only when this section is asked for.
     pub is_long: bool,
+}
+
+/// A text of a tool that is laid out as it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Topic {
+    /// One word, to ask for it.
+    pub name: &'static str,
+    /// The heading.
+    pub title: &'static str,
+    /// Lines, each with its end.
+    pub text: &'static str,
 }
 
 /// One option.

@@ -58,6 +58,11 @@ pub fn manual(tool: &Tool, others: &[&Tool], version: &str) -> String {
             line(&mut out, &row.help.replace("PROGRAM", &program));
         }
     }
+    for topic in tool.topics {
+        let _ = writeln!(out, ".SH {}\n.nf", escape(&topic.title.to_uppercase()));
+        topic.text.lines().for_each(|text| verbatim(&mut out, text));
+        out.push_str(".fi\n");
+    }
     list(&mut out, "ENVIRONMENT", tool.environment);
     list(&mut out, "FILES", tool.files);
     list(&mut out, "EXIT STATUS", tool.exit_codes);
@@ -100,6 +105,15 @@ fn line(out: &mut String, text: &str) {
         out.push_str("\\&");
     }
     out.push_str(&text);
+    out.push('\n');
+}
+
+/// A line that is laid out as it stands.
+fn verbatim(out: &mut String, text: &str) {
+    if text.starts_with(['.', '\'']) {
+        out.push_str("\\&");
+    }
+    out.push_str(&escape(text));
     out.push('\n');
 }
 

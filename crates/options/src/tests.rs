@@ -28,6 +28,7 @@ fn tool(rules: Rules) -> Tool {
             next: vec!["get".into(), "set".into()],
         }]),
         rules,
+        topics: &[Topic { name: "shapes", title: "Shapes of things", text: "  a  b\n.c\n" }],
         examples: &[("PROGRAM -h a get x", "Gets x.")],
         environment: &[("PROBE_AUTH", "Password.")],
         files: &[],
@@ -98,6 +99,7 @@ fn help_fits_its_width() {
         assert!(text.contains("\n  -h <host>            Host (127.0.0.1)."), "{text}");
     }
     assert!(help(&tool, "p", Some("nothing"), Look::PLAIN).is_none());
+    assert_eq!(help(&tool, "p", Some("shapes"), Look::PLAIN).unwrap(), "Shapes of things:\n  a  b\n.c\n");
     assert_eq!(help(&tool, "p", Some("help"), Look::PLAIN).unwrap(), "Help:\n  --help [section]     This.\n");
     assert_eq!(help(&tool, "p", Some("examples"), Look::PLAIN).unwrap(), "Examples:\n  p -h a get x\n      Gets x.\n");
 }
@@ -130,12 +132,14 @@ fn manual_pages_are_well_formed() {
             ".SH OPTIONS",
             ".SS Connect",
             ".SS Help",
+            ".SH SHAPES OF THINGS",
             ".SH ENVIRONMENT",
             ".SH EXIT STATUS",
             ".SH EXAMPLES"
         ]
     );
     assert!(page.contains(".TP\n\\fB\\-a\\fR, \\fB\\-\\-pass\\fR \\fI<word>\\fR\nPassword.\n"), "{page}");
+    assert!(page.contains("\n.nf\n  a  b\n\\&.c\n.fi\n"), "{page}");
     assert!(page.contains("Never \\eempty: it\\(aqs a name."), "{page}");
 }
 

@@ -36,7 +36,15 @@ pub(crate) fn run(tool: &str, arguments: &[OsString]) -> i32 {
 
 /// Every tool, in the order of the overview.
 fn tools() -> Vec<Tool> {
-    vec![server::tool(), cli::tool(), benchmark::tool(), doctor::tool(), completions_tool(), man_tool()]
+    vec![
+        server::tool(),
+        cli::tool(),
+        benchmark::tool(),
+        doctor::tool(),
+        check_rdb_tool(),
+        completions_tool(),
+        man_tool(),
+    ]
 }
 
 /// `oxidis` itself, whose options are its tools.
@@ -64,6 +72,26 @@ fn oxidis() -> Tool {
 
 const OPTIONS: &[Row] = &[row("-h, --help", "An overview of the tools."), row("-v, --version", "The version.")];
 const SECTIONS: &[Section] = &[section("options", "Options", OPTIONS)];
+
+const CHECK_OPTIONS: &[Row] = &[row("-h, --help", "This help."), row("-v, --version", "The version.")];
+const CHECK_SECTIONS: &[Section] = &[section("options", "Options", CHECK_OPTIONS)];
+
+fn check_rdb_tool() -> Tool {
+    Tool {
+        name: "check-rdb",
+        links: &["redis-check-rdb"],
+        summary: "looks whether a snapshot file is whole",
+        usage: &["PROGRAM FILE"],
+        about: "Reads an RDB file as the server does when it loads it, and tells what is in it, or where and how it \
+                breaks, in the words of redis-check-rdb. Nothing is changed.",
+        sections: Cow::Borrowed(CHECK_SECTIONS),
+        operands: Operands::Files,
+        rules: Rules::FREE,
+        exit_codes: &[("0", "The file is whole."), ("1", "It is not, or cannot be read.")],
+        examples: &[("PROGRAM /var/lib/redis/dump.rdb", "Before a server is started with it.")],
+        ..Tool::EMPTY
+    }
+}
 
 fn completions_tool() -> Tool {
     Tool {
@@ -98,7 +126,7 @@ fn man_tool() -> Tool {
         about: "Shows the manual page of a tool, or of oxidis: through man on a terminal, else as it is.",
         sections: Cow::Borrowed(MAN_SECTIONS),
         operands: Operands::Words(
-            ["server", "cli", "benchmark", "doctor", "completions", "man"]
+            ["server", "cli", "benchmark", "doctor", "check-rdb", "completions", "man"]
                 .iter()
                 .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
                 .collect(),
@@ -110,6 +138,18 @@ fn man_tool() -> Tool {
         ],
         ..Tool::EMPTY
     }
+}
+
+/// The help of a tool that does not show it itself, if the arguments ask for it: the exit code.
+pub(crate) fn help_of(name: &str, program: &str, arguments: &[OsString]) -> Option<i32> {
+    let [argument] = arguments else {
+        return None;
+    };
+    if argument != "--help" && argument != "-h" {
+        return None;
+    }
+    let tool = tools().into_iter().find(|tool| tool.name == name)?;
+    Some(print(&help(&tool, program, None, Look::of_stdout())?))
 }
 
 /// `oxidis help [TOOL [SECTION]]`.
@@ -126,7 +166,8 @@ fn show_help(arguments: &[OsString]) -> i32 {
     match help(tool, &format!("oxidis {name}"), part, Look::of_stdout()) {
         Some(text) => print(&text),
         None => {
-            let names: Vec<&str> = tool.sections.iter().map(|section| section.name).collect();
+            let names = tool.sections.iter().map(|section| section.name);
+            let names: Vec<&str> = names.chain(tool.topics.iter().map(|topic| topic.name)).collect();
             complain(&format!("the help of {name} has no such section; it has {}, examples", names.join(", ")))
         }
     }

@@ -42,7 +42,10 @@ fn main() -> ExitCode {
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
-        "check-rdb" => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
+        "check-rdb" => match about::help_of(&tool, &called, &rest) {
+            Some(code) => code,
+            None => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
+        },
         "check-aof" => persistence::aof::check::run(&called, &rest, &RealDisk),
         _ => about::run(&tool, &rest),
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{Ran, oxidis, run};
 use testkit::binary;
 
-const TOOLS: [&str; 6] = ["server", "cli", "benchmark", "doctor", "completions", "man"];
+const TOOLS: [&str; 7] = ["server", "cli", "benchmark", "doctor", "check-rdb", "completions", "man"];
 
 fn found(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -82,9 +82,11 @@ fn manual_pages_are_read_without_complaint() {
         let path = folder.path().join(format!("oxidis-{tool}.1"));
         let page = std::fs::read_to_string(&path).unwrap();
         assert_eq!(oxidis(&["man", tool], "").out, page, "the same page");
-        assert!(page.starts_with(&format!(".TH OXIDIS\\-{} 1 ", tool.to_uppercase())), "{page}");
+        assert!(page.starts_with(&format!(".TH OXIDIS\\-{} 1 ", tool.to_uppercase().replace('-', "\\-"))), "{page}");
         let is_request = |line: &str| {
-            [".TH ", ".SH ", ".SS ", ".TP", ".PP", ".br", ".nh", ".ad l"].iter().any(|known| line.starts_with(known))
+            [".TH ", ".SH ", ".SS ", ".TP", ".PP", ".br", ".nh", ".ad l", ".nf", ".fi"]
+                .iter()
+                .any(|known| line.starts_with(known))
         };
         for line in page.lines() {
             assert!(!line.starts_with(['.', '\'']) || is_request(line), "{line}");
@@ -105,7 +107,7 @@ fn manual_pages_are_read_without_complaint() {
 /// A line up to the cursor, and what the shells must offer: all of these, and nothing that does not begin like them.
 const COMPLETIONS: [(&str, &[&str]); 12] = [
     ("oxidis ser", &["server"]),
-    ("oxidis c", &["cli", "completions"]),
+    ("oxidis c", &["check-rdb", "cli", "completions"]),
     ("oxidis cli --dec", &["--decode"]),
     ("oxidis cli --decode m", &["msgpack"]),
     ("redis-cli -h 10.0.0.1 -p 7000 hgetal", &["hgetall"]),

@@ -93,7 +93,7 @@ fn the_biggest_keys_are_named_by_their_present_size() {
     assert_eq!(rows(&mut client, "BIGKEYS TYPE list")[0][3], ":10");
     assert!(client.run("INFO keystats").text().contains("big_zset_0:db=0,size=4000,key=\"renamed\""));
     client.check("FLUSHALL; BIGKEYS", "+OK; []");
-    // In a transaction, too.
+    // In a transaction, too; and from a file.
     client.check("SET k 1; MULTI; BIGKEYS; HOTKEYS; EXEC", "+OK; +OK; +QUEUED; +QUEUED; [...");
 }
 
@@ -111,4 +111,19 @@ fn what_a_long_command_writes_is_known() {
         let found = rows(&mut client, "BIGKEYS TYPE set COUNT 1");
         if found.first().is_some_and(|row| row[3] == ":40000") { Ok(()) } else { Err(found) }
     });
+}
+
+#[test]
+fn what_comes_from_a_file_is_known() {
+    let server = Server::oxidis(&["--io-threads", "2", "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    let adds: Vec<Vec<String>> =
+        (0..600).map(|n: u32| vec!["HSET".into(), "hash".into(), format!("f{n}"), "1".into()]).collect();
+    client.pipeline(&adds).unwrap();
+    let keys: Vec<Vec<String>> =
+        (0..300).map(|n: u32| vec!["SET".into(), format!("k{n}"), "x".repeat(n as usize)]).collect();
+    client.pipeline(&keys).unwrap();
+    client.check("SET read yes; CLIENT TRACKING on; DEBUG RELOAD", "+OK; +OK; +OK");
+    assert_eq!(rows(&mut client, "BIGKEYS TYPE hash")[0][3], ":600");
+    assert_eq!(rows(&mut client, "BIGKEYS TYPE string COUNT 1")[0][3], ":299");
 }

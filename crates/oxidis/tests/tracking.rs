@@ -7,7 +7,7 @@ use std::time::Duration;
 use testkit::{Client, Reply, Server, wait_until};
 
 fn server() -> Server {
-    Server::oxidis(&["--io-threads", "4"])
+    Server::oxidis(&["--io-threads", "4", "--enable-debug-command", "yes"])
 }
 
 fn resp3(server: &Server) -> Client {
@@ -80,6 +80,11 @@ fn every_way_a_key_can_go_is_told() {
     writer.check("SET k 1 PX 30", "+OK");
     cache.check("GET k", "1");
     pushed(&mut cache, ">[invalidate [k]]");
+    // With all keys, by another file.
+    writer.check("SET k 1", "+OK");
+    cache.check("GET k", "1");
+    writer.check("DEBUG RELOAD", "+OK");
+    pushed(&mut cache, ">[invalidate _]");
     // By eviction.
     writer.check("SET old 1", "+OK");
     cache.check("GET old", "1");

@@ -121,6 +121,7 @@ fn serve(program: &str, startup: Startup) -> i32 {
     if !shared.acl.load_at_start(&users, &started.aclfile, started.acl_pubsub_default.allows_all()) {
         return 1;
     }
+    crate::scripting::functions::join_files(&shared);
     shared.aof.adopt(&shared.config.snapshot());
     let _ = shared.program.set(program.as_bytes().to_vec());
     crate::ticks::per_microsecond();
@@ -243,7 +244,7 @@ const BACKLOG_MAX: i32 = 65_535;
 /// The options of accepted connections.
 pub(crate) fn socket_options(config: &Config) -> SocketOptions {
     let keepalive = u64::try_from(config.tcp_keepalive).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    SocketOptions { nodelay: true, keepalive }
+    SocketOptions { nodelay: true, keepalive, congestion: None }
 }
 
 fn run_workers(
@@ -284,13 +285,16 @@ fn run_workers(
         let shared = shared.clone();
         #[allow(clippy::cast_possible_truncation)]
         let worker_index = index as u16;
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-            if private_tables {
-                // All loops and listeners stand already, so every table has every mailbox.
-                crate::process::limits::use_private_table()?;
-            }
-            builder.run(Worker::new(worker_index, shared)).map(drop)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .stack_size(crate::scripting::STACK_BYTES)
+            .spawn(move || {
+                if private_tables {
+                    // All loops and listeners stand already, so every table has every mailbox.
+                    crate::process::limits::use_private_table()?;
+                }
+                builder.run(Worker::new(worker_index, shared)).map(drop)
+            })?;
         threads.push(thread);
     }
     banner::log_initialized();

@@ -97,6 +97,13 @@ fn cut(worker: &mut Worker, _id: ConnId, session: &Session, pending_bytes: usize
     );
 }
 
+/// Who gave a command, for MONITOR.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Client,
+    Script,
+}
+
 impl Worker {
     /// MONITOR: shows a command to all who watch, secrets hidden.
     pub(crate) fn feed_monitors(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>) {
@@ -105,9 +112,18 @@ impl Worker {
         {
             return;
         }
+        self.feed_monitors_from(session, spec, args, Caller::Client);
+    }
+
+    /// As [`Worker::feed_monitors`], whatever the flags say of the command: scripts show before what they call.
+    pub(crate) fn feed_monitors_from(&mut self, session: &Session, spec: &CommandSpec, args: Args<'_>, caller: Caller) {
+        if self.shared.monitors.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let words = crate::redact::arguments(spec, args.iter().map(<[u8]>::to_vec).collect());
         let (seconds, micros) = (self.now_ms / 1000, (self.now_ms % 1000) * 1000);
         let address = match session.address {
+            _ if caller == Caller::Script => "lua".to_owned(),
             Some(_) => crate::session::address_text(session.address, ""),
             None => format!("unix:{}", String::from_utf8_lossy(&self.config.unixsocket)),
         };

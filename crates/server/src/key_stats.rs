@@ -13,12 +13,14 @@
 
 use crate::exec::batch::Batch;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::worker::Worker;
 use commands::table::{CommandSpec, keys};
 use keyspace::{DbIndex, DbView, ValueRef};
 use parking_lot::Mutex;
 use resp::Args;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Of so many commands on keys one is looked at, in the mean.
 pub const SAMPLE_EVERY: u32 = 64;
@@ -37,6 +39,9 @@ const SURE_SAMPLES: f64 = 3.0;
 
 /// The types of values, as TYPE names them.
 pub const TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
+
+/// A key of a database.
+type DbKey = (DbIndex, Box<[u8]>);
 
 struct Hot {
     db: DbIndex,
@@ -121,12 +126,12 @@ impl KeyStats {
         }
     }
 
-    /// Notes the size of a value.
-    pub fn note_size(&mut self, kind: usize, db: DbIndex, key: &[u8], size: u64) {
-        let Some(of_kind) = self.big.get_mut(kind) else { return };
+    /// Notes the size of a value. Returns the least size that is kept, if there is no room for smaller ones.
+    pub fn note_size(&mut self, kind: usize, db: DbIndex, key: &[u8], size: u64) -> Option<u64> {
+        let of_kind = self.big.get_mut(kind)?;
         if let Some(known) = of_kind.iter_mut().find(|known| *known.key == *key && known.db == db) {
             known.size = size;
-            return;
+            return None;
         }
         let big = Big { db, key: key.into(), size };
         if of_kind.len() < BIG_KEYS {
@@ -136,12 +141,41 @@ impl KeyStats {
         {
             *least = big;
         }
+        if of_kind.len() < BIG_KEYS { None } else { of_kind.iter().map(|known| known.size).min() }
+    }
+
+    /// Forgets what was big: all keys are gone, or others come in their place.
+    pub fn forget_sizes(&mut self) {
+        self.big.iter_mut().for_each(Vec::clear);
     }
 
     /// Forgets what was hot (CONFIG RESETSTAT).
     pub fn forget_uses(&mut self) {
         self.hot.clear();
         self.samples = 0.0;
+    }
+}
+
+/// The least sizes, by type, that are worth a look while a file is loaded: most keys are passed over without a lock.
+#[derive(Default)]
+pub struct LeastSizes([AtomicU64; TYPES.len()]);
+
+impl Shared {
+    /// Notes the size of a value that is loaded from a file. Any thread may.
+    pub(crate) fn note_loaded(&self, db: DbIndex, key: &[u8], value: ValueRef<'_>) {
+        let (kind, size) = size_of(value);
+        let (Some(least), Some(stats)) = (self.least_sizes.0.get(kind), self.key_stats.first()) else { return };
+        if size <= least.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(size) = stats.lock().note_size(kind, db, key, size) {
+            least.store(size, Ordering::Relaxed);
+        }
+    }
+
+    /// Before a file is loaded: what was big may be gone, so all sizes are worth a look again.
+    pub(crate) fn forget_least_sizes(&self) {
+        self.least_sizes.0.iter().for_each(|least| least.store(0, Ordering::Relaxed));
     }
 }
 
@@ -199,7 +233,7 @@ pub(crate) fn note_sizes(stats: &Mutex<KeyStats>, db: &DbView<'_>, spec: &Comman
     for key in keys::touched_keys(spec, &args).unwrap_or_default().iter().take(MANY_ARGUMENTS) {
         let Some(key) = args.get(key.position as usize) else { continue };
         if let Some((kind, size)) = db.get(key).map(size_of) {
-            stats.lock().note_size(kind, db.index(), key, size);
+            let _ = stats.lock().note_size(kind, db.index(), key, size);
         }
     }
 }
@@ -255,14 +289,14 @@ impl Worker {
             stats.note_use(db, key, self.now_ms);
         }
         if let Some((kind, size)) = size {
-            stats.note_size(kind, db, key, size);
+            let _ = stats.note_size(kind, db, key, size);
         }
     }
 
     /// The hottest keys over all workers, the hottest first.
     pub(crate) fn hot_keys(&self, count: usize) -> Vec<HotKey> {
         let mut samples = 0.0;
-        let mut joined: HashMap<(DbIndex, Box<[u8]>), (f64, f64)> = HashMap::new();
+        let mut joined: HashMap<DbKey, (f64, f64)> = HashMap::new();
         for stats in &self.shared.key_stats {
             let mut stats = stats.lock();
             stats.fade(self.now_ms);
@@ -291,7 +325,7 @@ impl Worker {
 
     /// The biggest keys of each type over all workers, by their present sizes, the biggest first. `only`: of this type.
     pub(crate) fn big_keys(&mut self, count: usize, only: Option<usize>) -> Vec<BigKey> {
-        let mut known: HashMap<(DbIndex, Box<[u8]>), (usize, u64)> = HashMap::new();
+        let mut known: HashMap<DbKey, (usize, u64)> = HashMap::new();
         for stats in &self.shared.key_stats {
             for (kind, of_kind) in stats.lock().big.iter().enumerate() {
                 for big in of_kind {

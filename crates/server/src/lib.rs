@@ -25,6 +25,7 @@ pub mod offload;
 pub mod process;
 pub mod pubsub;
 pub mod redact;
+pub mod scripting;
 pub mod session;
 mod session_commands;
 pub mod settings;

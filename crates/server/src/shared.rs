@@ -4,7 +4,7 @@ use crate::acl::Acl;
 use crate::aof::Aof;
 use crate::config::{Config, ConfigStore, SlotSpace};
 use crate::durability::Durability;
-use crate::key_stats::KeyStats;
+use crate::key_stats::{KeyStats, LeastSizes};
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
@@ -30,8 +30,10 @@ pub struct Shared {
     pub config: ConfigStore,
     /// One mailbox a worker; set when all loops are built.
     pub mailboxes: OnceLock<Vec<Mailbox<Message>>>,
-    /// One block of counters a worker.
+    /// One block of counters a worker, then one each thread for scripts.
     pub stats: Vec<Arc<WorkerStats>>,
+    /// Scripts and functions: their texts, who runs one.
+    pub scripts: crate::scripting::Scripts,
     /// Who listens to what.
     pub pubsub: PubSub,
     /// Commands that took long.
@@ -78,6 +80,8 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// Hot and big keys, as each worker has seen them.
     pub key_stats: Vec<Mutex<KeyStats>>,
+    /// What is worth a look while a file is loaded.
+    pub least_sizes: LeastSizes,
     /// Who is told of changed keys.
     pub tracking: Tracking,
     /// The users.
@@ -100,6 +104,7 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// Exit code for the end.
     pub exit_code: AtomicU32,
+    worker_count: usize,
     renamed: HashMap<Vec<u8>, Option<&'static CommandSpec>>,
 }
 
@@ -151,7 +156,7 @@ impl Shared {
 
     /// Number of workers.
     pub fn workers(&self) -> usize {
-        self.stats.len()
+        self.worker_count
     }
 
     /// Sum of one counter over all workers.
@@ -196,7 +201,9 @@ impl Shared {
         Shared {
             keyspace,
             mailboxes: OnceLock::new(),
-            stats: (0..workers).map(|_| Arc::default()).collect(),
+            stats: (0..workers + crate::scripting::THREADS_MAX).map(|_| Arc::default()).collect(),
+            scripts: crate::scripting::Scripts::default(),
+            worker_count: workers,
             pubsub: PubSub::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
@@ -220,6 +227,7 @@ impl Shared {
             last_save_s: AtomicI64::new(now_ms / 1000),
             rates: Mutex::default(),
             key_stats: (0..workers).map(|_| Mutex::default()).collect(),
+            least_sizes: LeastSizes::default(),
             tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),

@@ -243,6 +243,9 @@ impl Worker {
                 }
             }
         }
+        if std::mem::take(&mut self.events.flushed) {
+            self.tell_all();
+        }
         for change in std::mem::take(&mut self.events.changes) {
             self.tracking.changed.insert(change.key, by.filter(|_| change.by_command));
         }
@@ -288,6 +291,10 @@ impl Worker {
                 self.locks.untrack_slot(slot);
             }
         }
+        self.tell_all();
+    }
+
+    fn tell_all(&self) {
         if self.shared.tracking.clients.load(Ordering::SeqCst) == 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! The two load generators, against the same redis-server: CPU of the generator per request.
+//! The two load generators, against the same redis-server: CPU of the generator per request; and how exact ours is.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -33,7 +33,49 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
             target: Some(target),
         }));
     }
+    rows.push(show(Row {
+        name: String::from("recording a latency"),
+        unit: "ns",
+        ours: recording_ns(options)?,
+        other: None,
+        target: Some(25.0),
+    }));
+    rows.push(show(Row {
+        name: String::from("lateness p99 at 50,000/s, open loop"),
+        unit: "µs",
+        ours: lateness_us(options, &server)?,
+        other: None,
+        target: Some(200.0),
+    }));
     Ok(rows)
+}
+
+/// The generator's own measurement of its histogram.
+fn recording_ns(options: &Options) -> Result<f64> {
+    let output =
+        Command::new("taskset").args(["-c", "1"]).arg(&options.oxidis).args(["benchmark", "--self-check"]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("recording a latency: ")?.strip_suffix(" ns"));
+    line.and_then(|cost| cost.parse().ok()).with_context(|| format!("--self-check: {text}"))
+}
+
+/// How late requests of an open loop leave the generator's core though a connection is free: the median of the rounds.
+fn lateness_us(options: &Options, server: &Server) -> Result<f64> {
+    let mut late = Vec::new();
+    for _ in 0..options.rounds {
+        let output = Command::new("taskset")
+            .args(["-c", "1"])
+            .arg(&options.oxidis)
+            .args(["benchmark", "-p", &server.port().to_string(), "-c", "50", "-t", "get", "-r", "1000000"])
+            .args(["--rate", "50000", "--warmup", "200ms", "--output", "json"])
+            .args(["--duration", &format!("{}s", options.seconds)])
+            .output()?;
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+        let lateness_ms = report.pointer("/tests/0/lateness/p99").and_then(serde_json::Value::as_f64);
+        late.push(lateness_ms.context("the report has no lateness")? * 1_000.0);
+    }
+    Ok(median(&late))
 }
 
 fn cost(

@@ -29,6 +29,8 @@ pub(crate) struct Client {
     pub(crate) prefix_left: u8,
     /// Index of the server it talks to.
     pub(crate) server: u32,
+    /// Its number among the clients of all threads.
+    pub(crate) index: u32,
     /// Requests of the batch under way, and how many of them await their reply.
     pub(crate) sent: u32,
     pub(crate) expected: u32,
@@ -38,13 +40,32 @@ pub(crate) struct Client {
     pub(crate) started: u64,
     /// Latency of the batch's first bytes, for `--legacy-latency`.
     pub(crate) first_latency: Option<u64>,
-    /// Requests left to it by `--per-client`.
+    /// Requests left to it by `--per-client`, or recorded commands left to replay.
     pub(crate) quota: u64,
+    /// Where it stands in its own range of keys, or of recorded commands.
+    pub(crate) place: u64,
+    /// Key numbers whose values are awaited; only with `--verify`.
+    pub(crate) asked: Option<VecDeque<u64>>,
     /// Replies that were counted.
     pub(crate) replies: u32,
     pub(crate) skip: SkipState,
     /// Scheduled and real send times of requests under way; only with a schedule.
     pub(crate) flights: VecDeque<Flight>,
+}
+
+/// What a connection takes over from one before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat {
+    /// Index of the server to talk to.
+    pub(crate) server: u32,
+    /// Number among the clients of all threads.
+    pub(crate) index: u32,
+    /// See [`Client::quota`].
+    pub(crate) quota: u64,
+    /// See [`Client::place`].
+    pub(crate) place: u64,
+    /// Whether values are checked.
+    pub(crate) checks: bool,
 }
 
 /// A scheduled request under way.
@@ -60,20 +81,35 @@ pub(crate) struct Flight {
 
 impl Client {
     /// A connection yet to be made.
-    pub(crate) fn new(server: u32, quota: u64, now: u64) -> Client {
+    pub(crate) fn new(seat: Seat, now: u64) -> Client {
+        let Seat { server, index, quota, place, checks } = seat;
         Client {
             phase: Phase::Connecting,
             prefix_left: 0,
             server,
+            index,
             sent: 0,
             expected: 0,
             position: 0,
             started: now,
             first_latency: None,
             quota,
+            place,
+            asked: checks.then(VecDeque::new),
             replies: 0,
             skip: SkipState::new(),
             flights: VecDeque::new(),
+        }
+    }
+
+    /// What the connection that follows this one takes over.
+    pub(crate) fn seat(&self) -> Seat {
+        Seat {
+            server: self.server,
+            index: self.index,
+            quota: self.quota,
+            place: self.place,
+            checks: self.asked.is_some(),
         }
     }
 

@@ -8,18 +8,24 @@
 //! requests and scheduled ones go the longer way through [`Conns::write`].
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     io,
+    net::SocketAddr,
+    os::fd::OwnedFd,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, Then};
-use rustix::time::{ClockId, clock_gettime};
+use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, SocketOptions, Then};
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with},
+    time::{ClockId, clock_gettime},
+};
 
 use super::{
     Settings, Shared, State, ThreadResult, ThreadTime,
-    client::{Client, Phase},
+    client::{Client, Phase, Seat},
     clients_of,
     load::{Load, Step},
     source::Source,
@@ -43,13 +49,20 @@ pub(super) fn run(
             .map_err(|error| format!("Error: a descriptor table for each thread: {}", reason(&error)))?;
     }
     let loop_failed = |error: io::Error| format!("Error: event loop: {}", reason(&error));
-    let servers = clients_of(settings, thread);
-    let quota = settings.per_client.unwrap_or(0);
+    let load = Load::new(Arc::clone(&shared), Arc::clone(settings), source, thread);
+    let seats: VecDeque<Opening> = clients_of(settings, thread)
+        .into_iter()
+        .map(|(index, server)| Opening { due: 0, seat: seat_of(settings, &load, index, server) })
+        .collect();
     let driver = Driver {
-        load: Load::new(Arc::clone(&shared), Arc::clone(settings), source, thread),
+        load,
         thread,
-        clients: servers.len(),
-        to_open: servers.into_iter().map(|server| Opening { due: 0, server, quota }).collect(),
+        clients: seats.len(),
+        to_open: seats,
+        resting: Vec::new(),
+        recorded: Vec::new(),
+        conn_of: HashMap::new(),
+        rested_since: None,
         opening: 0,
         opened: 0,
         connected: Vec::new(),
@@ -70,8 +83,18 @@ pub(super) fn run(
         shared,
     };
     let builder: Builder<Driver> = Builder::new().map_err(loop_failed)?;
-    let driver = builder.run(driver).map_err(loop_failed)?;
+    let driver = builder.options(socket_options(settings)).run(driver).map_err(loop_failed)?;
     Ok(driver.into_result())
+}
+
+/// No keep-alive: a test is short and busy. On loopback nothing is ever lost or congested, so the plainest congestion
+/// control is taken: the elaborate ones cost the generator some percent of its CPU and pace what it sends.
+fn socket_options(settings: &Settings) -> SocketOptions {
+    let is_loopback = settings
+        .servers
+        .iter()
+        .all(|server| matches!(&server.address, Address::Tcp(address) if address.ip().is_loopback()));
+    SocketOptions { nodelay: true, keepalive: None, congestion: is_loopback.then_some("reno") }
 }
 
 #[derive(Debug)]
@@ -86,6 +109,14 @@ struct Driver {
     opening: usize,
     /// Connections begun, for their rate and for the choice of their local addresses.
     opened: u64,
+    /// Connections whose next batch waits for the end of a rest.
+    resting: Vec<ConnId>,
+    /// Recorded commands that are still to be sent, the one due first at the end (`--replay` with its own pace).
+    recorded: Vec<Due>,
+    /// The connections of the clients that recorded commands belong to.
+    conn_of: HashMap<u32, ConnId>,
+    /// When the rest under way began.
+    rested_since: Option<u64>,
     /// Connections that have just come to stand.
     connected: Vec<ConnId>,
     /// Connections that have just become able to send.
@@ -111,8 +142,27 @@ struct Driver {
 struct Opening {
     /// Not before this instant.
     due: u64,
-    server: u32,
-    quota: u64,
+    seat: Seat,
+}
+
+/// A recorded command: when it is due, its client and its place in the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    due: u64,
+    entry: u64,
+    client: u32,
+}
+
+/// What the client with this number begins with.
+fn seat_of(settings: &Settings, load: &Load, index: usize, server: u32) -> Seat {
+    let index = u32::try_from(index).unwrap_or(u32::MAX);
+    let (mut quota, mut place) = (settings.per_client.unwrap_or(0), 0);
+    if let Some(range) = load.recorded_range(index) {
+        (quota, place) = (range.end - range.start, range.start);
+    } else if settings.has_client_keys {
+        place = settings.first_key_of_client(index);
+    }
+    Seat { server, index, quota, place, checks: settings.options.extended.verify }
 }
 
 impl Service for Driver {
@@ -138,6 +188,7 @@ impl Service for Driver {
         let (consumed, step) = self.load.input(client, now, input, out);
         match step {
             Step::Going => {}
+            Step::Rest => self.resting.push(id),
             Step::Reconnect => {
                 self.replace(client, now);
                 return Flow { consumed, then: Then::CloseNow };
@@ -182,8 +233,7 @@ impl Service for Driver {
         if self.started && self.settings.on_error == OnError::Reconnect {
             let now = self.shared.now();
             self.load.lost(&mut client, if is_connecting { "connect" } else { "reset" }, &text);
-            let (server, quota) = (client.server, client.quota);
-            self.to_open.push_back(Opening { due: now + RECONNECT_DELAY_NS, server, quota });
+            self.to_open.push_back(Opening { due: now + RECONNECT_DELAY_NS, seat: client.seat() });
             return;
         }
         let name =
@@ -217,13 +267,16 @@ impl Service for Driver {
                 let is_slowed = self.settings.options.extended.connect_rate.is_some() && !self.to_open.is_empty();
                 return Some(if self.announced || is_slowed { START_POLL } else { STATE_POLL });
             }
-        } else {
+        } else if !self.rest(now) {
             self.start_ready(conns, now);
         }
         let now = self.shared.now();
         let is_over = self.load.mark(now) || self.shared.state() == State::Stop;
-        if self.load.schedule.is_some() && !is_over {
-            self.send_scheduled(conns, now);
+        if self.rested_since.is_none() && !is_over {
+            if self.load.schedule.is_some() {
+                self.send_scheduled(conns, now);
+            }
+            self.send_recorded(conns, now);
         }
         self.check_timeouts(cx, conns, now);
         self.load.publish(self.thread, now);
@@ -251,13 +304,13 @@ impl Driver {
             && self.opened < self.allowed(now)
             && self.to_open.front().is_some_and(|next| next.due <= now)
         {
-            let Some(Opening { server, quota, .. }) = self.to_open.pop_front() else {
+            let Some(Opening { seat, .. }) = self.to_open.pop_front() else {
                 return;
             };
-            let Some(target) = self.settings.servers.get(server as usize) else {
+            let Some(target) = self.settings.servers.get(seat.server as usize) else {
                 return;
             };
-            let client = Client::new(server, quota, now);
+            let client = Client::new(seat, now);
             let source = self.next_source();
             self.opened += 1;
             let opened = match (&target.address, source) {
@@ -266,6 +319,9 @@ impl Driver {
                         .and_then(|socket| conns.adopt_connecting(socket, client))
                         .map(|_| self.opening += 1)
                 }
+                (Address::Tcp(address), None) if self.settings.options.extended.multipath => start_multipath(*address)
+                    .and_then(|socket| conns.adopt_connecting(socket, client))
+                    .map(|_| self.opening += 1),
                 (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
                 (Address::Unix(path), _) => {
                     conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
@@ -274,10 +330,9 @@ impl Driver {
             if let Err(error) = opened {
                 let text = reason(&error);
                 if self.started && self.settings.on_error == OnError::Reconnect {
-                    let mut lost = Client::new(server, quota, now);
-                    self.load.lost(&mut lost, "connect", &text);
+                    self.load.lost(&mut Client::new(seat, now), "connect", &text);
                     let due = now + RECONNECT_DELAY_NS;
-                    self.to_open.push_back(Opening { due, server, quota });
+                    self.to_open.push_back(Opening { due, seat });
                     return;
                 }
                 let name = &target.name;
@@ -314,6 +369,68 @@ impl Driver {
     fn collect(&mut self, conns: &Conns<Self>) {
         for (_, client) in conns.iter() {
             self.load.tally.fairness.add(client.replies);
+        }
+    }
+
+    /// Begins and ends rests (`p` of the live view); whether one is under way.
+    fn rest(&mut self, now: u64) -> bool {
+        match (self.rested_since, self.shared.is_resting()) {
+            (None, true) => self.rested_since = Some(now),
+            (Some(since), false) => {
+                self.rested_since = None;
+                let rested = now.saturating_sub(since);
+                self.load.rest(rested, now);
+                for recorded in &mut self.recorded {
+                    recorded.due = recorded.due.saturating_add(rested);
+                }
+                self.ready.append(&mut self.resting);
+            }
+            _ => {}
+        }
+        self.rested_since.is_some()
+    }
+
+    /// Plans the recorded commands of connections that have become ready.
+    fn plan_recorded(&mut self, conns: &mut Conns<Self>) {
+        let Some((log, speed)) = &self.settings.replay else { return };
+        for id in std::mem::take(&mut self.ready) {
+            let Some(client) = conns.state_mut(id) else { continue };
+            let entries = client.place..client.place + client.quota;
+            let start = self.shared.started_at();
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "times"
+            )]
+            let due = |entry| start + (log.due(entry) as f64 / speed) as u64;
+            let client_index = client.index;
+            self.recorded.extend(entries.map(|entry| Due { due: due(entry), entry, client: client_index }));
+            self.conn_of.insert(client_index, id);
+            client.quota = 0;
+        }
+        self.recorded.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Sends the recorded commands that are due.
+    fn send_recorded(&mut self, conns: &mut Conns<Self>, now: u64) {
+        while let Some(&Due { due, entry, client }) = self.recorded.last() {
+            if due > now {
+                return;
+            }
+            self.recorded.pop();
+            let id = self.conn_of.get(&client).copied();
+            let state = id.and_then(|id| conns.state_mut(id));
+            let usable = state.filter(|client| matches!(client.phase, Phase::Idle | Phase::Busy));
+            let (Some(client), Some(id)) = (usable, id) else {
+                self.load.not_sent("its connection is lost");
+                continue;
+            };
+            self.scratch.clear();
+            let now = self.shared.now();
+            self.load.start_recorded(client, entry, due, now, &mut self.scratch);
+            self.load.record_lateness(due, now);
+            conns.write(id, &self.scratch);
         }
     }
 
@@ -364,6 +481,9 @@ impl Driver {
 
     /// Lets connections that have become ready send.
     fn start_ready(&mut self, conns: &mut Conns<Self>, _now: u64) {
+        if self.settings.is_timed_replay && !self.ready.is_empty() {
+            return self.plan_recorded(conns);
+        }
         for id in std::mem::take(&mut self.ready) {
             let Some(client) = conns.state_mut(id) else {
                 continue;
@@ -435,11 +555,11 @@ impl Driver {
     fn replace(&mut self, client: &Client, now: u64) {
         let has_more = match self.settings.per_client {
             Some(_) => client.quota > 0,
+            None if self.settings.is_replay => client.quota > 0,
             None => self.load.is_warming_up(now) || self.load.available(1) > 0,
         };
         if has_more {
-            let (server, quota) = (client.server, client.quota);
-            self.to_open.push_back(Opening { due: 0, server, quota });
+            self.to_open.push_back(Opening { due: 0, seat: client.seat() });
         } else {
             self.finished_clients += 1;
         }
@@ -474,13 +594,19 @@ impl Driver {
             };
             self.load.lost(client, "timeout", &text);
             client.phase = Phase::Retired;
-            let (server, quota) = (client.server, client.quota);
-            self.to_open.push_back(Opening { due: now, server, quota });
+            let seat = client.seat();
+            self.to_open.push_back(Opening { due: now, seat });
             conns.close(id, false);
         }
     }
 
     fn is_done(&mut self) -> bool {
+        if self.rested_since.is_some() {
+            return false;
+        }
+        if self.settings.is_timed_replay {
+            return self.recorded.is_empty() && self.load.in_flight == 0;
+        }
         if self.load.schedule.is_some() {
             return self.load.is_exhausted();
         }
@@ -503,6 +629,12 @@ impl Driver {
         if let Some(schedule) = &self.load.schedule {
             next = next.min(schedule.next_due());
         }
+        if let Some(recorded) = self.recorded.last() {
+            next = next.min(recorded.due);
+        }
+        if self.rested_since.is_some() {
+            return REST_POLL;
+        }
         if let Some(opening) = self.to_open.front() {
             next = next.min(opening.due);
         }
@@ -520,6 +652,17 @@ impl Driver {
         let (dropped, backlog) =
             self.load.schedule.as_ref().map_or((0, 0), |schedule| (schedule.dropped(), schedule.backlog() as u64));
         ThreadResult { tally: self.load.tally, dropped, backlog, time }
+    }
+}
+
+/// A socket on its way to `address` by Multipath TCP.
+fn start_multipath(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::MPTCP))?;
+    match connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -567,6 +710,9 @@ const RECONNECT_DELAY_NS: u64 = 100_000_000;
 
 /// How often a thread looks whether it is to stop.
 const STATE_POLL: Duration = Duration::from_millis(100);
+
+/// How often a thread looks whether a rest is over.
+const REST_POLL: Duration = Duration::from_millis(20);
 
 /// How often a thread that is ready looks whether the others are.
 const START_POLL: Duration = Duration::from_millis(1);

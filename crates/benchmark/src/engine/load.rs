@@ -24,13 +24,14 @@ use super::{
 };
 use crate::{
     cluster::Cluster,
-    extended::OnError,
+    extended::{OnError, ReadFrom},
     fairness::Fairness,
     keys::Keys,
     latency::{self, Latency},
     random::AdditiveRandom,
     results::{Errors, Interval},
-    template::Filler,
+    template::{Filler, NOT_CHECKED},
+    values,
 };
 
 /// What a thread sends, and what it has measured.
@@ -47,8 +48,9 @@ pub(crate) struct Load {
     quota: u64,
     next_position: u64,
     pub(crate) in_flight: u64,
-    /// When counting begins and ends, and the next instant at which something changes.
+    /// When counting begins and ends, when the load ends, and the next instant at which something changes.
     measure_at: u64,
+    count_until: u64,
     stop_at: u64,
     next_mark: u64,
     next_interval: u64,
@@ -56,6 +58,8 @@ pub(crate) struct Load {
     interval_base: Option<(Latency, u64)>,
     live_base: Latency,
     next_live: u64,
+    /// Time of all rests, nanoseconds.
+    rested: u64,
     pub(crate) tally: Tally,
 }
 
@@ -70,6 +74,8 @@ pub(crate) struct Tally {
     pub(crate) lateness: Option<Latency>,
     pub(crate) connect: Latency,
     pub(crate) operations: Vec<(Latency, u64)>,
+    /// Latencies and errors of each server, when there are several.
+    pub(crate) targets: Vec<(Latency, u64)>,
     pub(crate) errors: Errors,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -91,8 +97,10 @@ struct ClusterView {
 pub(crate) enum Step {
     /// More bytes are awaited, or a new batch is in the output.
     Going,
-    /// The batch is complete and the connection is to be replaced (`-k 0`).
+    /// The connection is to be replaced: the batch is complete (`-k 0`), or what came makes no sense.
     Reconnect,
+    /// The batch is complete, and the load rests: the next one waits for its end.
+    Rest,
     /// The run must end: this text goes to stderr.
     Abort(String),
 }
@@ -111,7 +119,7 @@ impl Load {
             (1.0 / threads, thread as f64 / threads)
         };
         let schedule = settings.rate.map(|rate| Schedule::new(rate, share, phase, seed ^ SCHEDULE_SEED));
-        let open_loop = settings.rate.is_some_and(|rate| rate.open_loop);
+        let open_loop = settings.is_open_loop();
         let histogram = || latency::recorder(settings.precision);
         let tally = Tally {
             finished: 0,
@@ -125,6 +133,10 @@ impl Load {
                 0 | 1 => Vec::new(),
                 count => (0..count).map(|_| (histogram(), 0)).collect(),
             },
+            targets: match settings.servers.len() {
+                0 | 1 => Vec::new(),
+                count => (0..count).map(|_| (histogram(), 0)).collect(),
+            },
             errors: Errors::default(),
             bytes_sent: 0,
             bytes_received: 0,
@@ -133,7 +145,7 @@ impl Load {
             finished_at: 0,
         };
         Load {
-            source,
+            source: if thread == 0 { source } else { source.for_thread(seed) },
             keys: if thread == 0 { settings.keys.clone() } else { settings.keys.for_thread(seed) },
             random: AdditiveRandom::new(seed ^ CHOICE_SEED),
             cluster,
@@ -142,6 +154,7 @@ impl Load {
             next_position: (thread as u64) << 48,
             in_flight: 0,
             measure_at: u64::MAX,
+            count_until: u64::MAX,
             stop_at: u64::MAX,
             next_mark: u64::MAX,
             next_interval: u64::MAX,
@@ -149,6 +162,7 @@ impl Load {
             interval_base: None,
             live_base: histogram(),
             next_live: 0,
+            rested: 0,
             tally,
             shared,
             settings,
@@ -160,7 +174,8 @@ impl Load {
         let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(0);
         self.measure_at = start + nanoseconds(self.settings.warmup);
         if let Some(duration) = self.settings.duration {
-            self.stop_at = self.measure_at + nanoseconds(duration);
+            self.count_until = self.measure_at + nanoseconds(duration);
+            self.stop_at = self.count_until + nanoseconds(self.settings.cooldown);
         }
         if let Some(length) = self.settings.timeline {
             self.next_interval = self.measure_at + nanoseconds(length).max(1);
@@ -195,6 +210,26 @@ impl Load {
         let measure_at = if now >= self.measure_at { u64::MAX } else { self.measure_at };
         self.next_mark = self.stop_at.min(self.next_interval).min(measure_at);
         now >= self.stop_at
+    }
+
+    /// Shifts everything that is yet to come: the load has rested so long.
+    pub(crate) fn rest(&mut self, nanoseconds: u64, now: u64) {
+        let shift = |instant: &mut u64| {
+            if *instant != u64::MAX {
+                *instant = instant.saturating_add(nanoseconds);
+            }
+        };
+        if self.measure_at > now.saturating_sub(nanoseconds) {
+            shift(&mut self.measure_at);
+        }
+        shift(&mut self.count_until);
+        shift(&mut self.stop_at);
+        shift(&mut self.next_interval);
+        shift(&mut self.next_mark);
+        if let Some(schedule) = &mut self.schedule {
+            schedule.rest(nanoseconds);
+        }
+        self.rested += nanoseconds;
     }
 
     /// Whether nothing is counted yet.
@@ -236,13 +271,18 @@ impl Load {
             return false;
         }
         client.phase = Phase::Busy;
-        client.position = self.next_position;
-        self.next_position += u64::from(count);
+        if self.settings.is_replay {
+            client.position = client.place;
+            client.place += u64::from(count);
+        } else {
+            client.position = self.next_position;
+            self.next_position += u64::from(count);
+        }
         client.sent = count;
         client.expected = count;
         client.first_latency = None;
         self.in_flight += u64::from(count);
-        self.render(client.position, count, client.server, out);
+        self.render(client, client.position, count, out);
         client.started = now;
         true
     }
@@ -255,7 +295,27 @@ impl Load {
         client.flights.push_back(Flight { due, sent: now, position });
         client.started = now;
         self.in_flight += 1;
-        self.render(position, 1, client.server, out);
+        self.render(client, position, 1, out);
+    }
+
+    /// Sends a recorded command that was due at `due`, whatever else is under way on the connection.
+    pub(crate) fn start_recorded(&mut self, client: &mut Client, position: u64, due: u64, now: u64, out: &mut Vec<u8>) {
+        client.phase = Phase::Busy;
+        client.flights.push_back(Flight { due, sent: now, position });
+        client.started = now;
+        self.in_flight += 1;
+        self.render(client, position, 1, out);
+    }
+
+    /// A request that was due could not even be sent; it counts as finished with an error.
+    pub(crate) fn not_sent(&mut self, why: &str) {
+        self.tally.finished += 1;
+        self.tally.errors.add("connect", why);
+    }
+
+    /// The recorded commands of a client.
+    pub(crate) fn recorded_range(&self, client: u32) -> Option<std::ops::Range<u64>> {
+        self.source.recorded_range(client as usize)
     }
 
     /// A request due at `due` was sent at `now` although a connection had been free.
@@ -273,7 +333,7 @@ impl Load {
         let latency = now.saturating_sub(client.started) / 1_000;
         let first_latency = *client.first_latency.get_or_insert(latency);
         let latency = if self.settings.legacy_latency { first_latency } else { latency };
-        let counted = client.started >= self.measure_at && now < self.stop_at;
+        let counted = client.started >= self.measure_at && now < self.count_until;
         let mut replies = 0_u64;
         let step = loop {
             let rest = input.get(consumed..).unwrap_or_default();
@@ -283,6 +343,11 @@ impl Load {
             let skipped = match skip_reply(rest, &mut client.skip) {
                 Ok(Some(skipped)) => skipped,
                 Ok(None) => break None,
+                Err(error) if self.settings.on_error == OnError::Reconnect => {
+                    // Where the next reply begins cannot be known.
+                    self.lost(client, "parse", &error.to_string());
+                    return (input.len(), Step::Reconnect);
+                }
                 Err(error) => break Some(Step::Abort(format!("Error: {error}"))),
             };
             let reply = rest.get(..skipped.consumed).unwrap_or_default();
@@ -310,13 +375,24 @@ impl Load {
                 // Nobody asked: a server says so that it has too many clients.
                 continue;
             }
+            if let Some(asked) = &mut client.asked {
+                let number = asked.pop_front().unwrap_or(NOT_CHECKED);
+                if number != NOT_CHECKED
+                    && let Some(step) = self.check_value(client.server, number, reply)
+                {
+                    break Some(step);
+                }
+            }
             if let Some(flight) = client.flights.pop_front() {
                 self.in_flight -= 1;
-                client.replies += u32::from(self.record_flight(flight, now, skipped.is_error));
+                if self.record_flight(flight, now, client.server, skipped.is_error) {
+                    client.replies = client.replies.saturating_add(1);
+                    self.tally.null_replies += u64::from(is_null(reply));
+                }
                 continue;
             }
             if counted {
-                if reply == b"$-1\r\n" || skipped.kind == b'_' {
+                if is_null(reply) {
                     self.tally.null_replies += 1;
                 }
                 if !self.tally.operations.is_empty() {
@@ -331,10 +407,24 @@ impl Load {
             }
             client.expected -= 1;
             self.in_flight -= 1;
+            if !skipped.is_error && self.tally.operations.is_empty() && client.asked.is_none() {
+                let more = u32::try_from(repeats(reply, input.get(consumed..).unwrap_or_default(), client.expected));
+                let more = more.unwrap_or(0);
+                consumed += reply.len() * more as usize;
+                client.expected -= more;
+                self.in_flight -= u64::from(more);
+                if counted {
+                    replies += u64::from(more);
+                    self.tally.null_replies += u64::from(more) * u64::from(is_null(reply));
+                }
+            }
         };
         self.tally.bytes_received += consumed as u64;
         if replies > 0 {
             self.tally.service.saturating_record_n(latency, replies);
+            if let Some((histogram, _)) = self.tally.targets.get_mut(client.server as usize) {
+                histogram.saturating_record_n(latency, replies);
+            }
             self.tally.finished += replies;
             self.tally.latency_sum_us += latency * replies;
             client.replies = client.replies.saturating_add(u32::try_from(replies).unwrap_or(u32::MAX));
@@ -347,7 +437,10 @@ impl Load {
             if self.settings.reconnect_each_batch {
                 return (consumed, Step::Reconnect);
             }
-            if self.schedule.is_none() {
+            if self.schedule.is_none() && !self.settings.is_timed_replay {
+                if self.shared.is_resting() {
+                    return (consumed, Step::Rest);
+                }
                 self.start(client, now, out);
             }
         }
@@ -361,9 +454,13 @@ impl Load {
         self.tally.finished += lost;
         client.flights.clear();
         client.expected = 0;
+        if let Some(asked) = &mut client.asked {
+            asked.clear();
+        }
         for _ in 0..lost.max(1) {
             self.tally.errors.add(class, text);
         }
+        self.count_error_of(client.server, lost.max(1));
     }
 
     /// Takes up to `wanted` requests from the shared quota into the thread's; what is there then.
@@ -385,8 +482,10 @@ impl Load {
             // Relaxed: figures for a progress line; nothing is ordered by them.
             stats.finished.store(self.tally.finished, Ordering::Relaxed);
             stats.latency_sum_us.store(self.tally.latency_sum_us, Ordering::Relaxed);
-            if self.shared.live.is_some() && now >= self.next_live {
+            if !self.tally.errors.is_empty() {
                 stats.errors.store(self.tally.errors.total(), Ordering::Relaxed);
+            }
+            if self.shared.live.is_some() && now >= self.next_live {
                 self.publish_live();
                 self.next_live = now + LIVE_INTERVAL_NS;
             }
@@ -395,9 +494,9 @@ impl Load {
 
     /// The thread is done.
     pub(crate) fn finish(&mut self, now: u64) {
-        self.tally.finished_at = now.min(self.stop_at);
-        if self.interval_base.is_some() && self.tally.finished_at > self.interval_started {
-            self.close_interval(self.tally.finished_at);
+        self.tally.finished_at = now.min(self.count_until).saturating_sub(self.rested);
+        if self.interval_base.is_some() && now.min(self.count_until) > self.interval_started {
+            self.close_interval(now.min(self.count_until));
         }
     }
 
@@ -406,9 +505,10 @@ impl Load {
             return 0;
         }
         let pipeline = u64::from(self.settings.pipeline);
-        let count = if now < self.measure_at {
+        let has_own_quota = self.settings.per_client.is_some() && now >= self.measure_at;
+        let count = if now < self.measure_at && !self.settings.is_replay {
             pipeline
-        } else if self.settings.per_client.is_some() {
+        } else if has_own_quota || self.settings.is_replay {
             let count = pipeline.min(client.quota);
             client.quota -= count;
             count
@@ -421,21 +521,32 @@ impl Load {
     }
 
     #[inline]
-    fn render(&mut self, position: u64, count: u32, server: u32, out: &mut Vec<u8>) {
+    fn render(&mut self, client: &mut Client, position: u64, count: u32, out: &mut Vec<u8>) {
         let tags: &[[u8; 3]] = match &self.cluster {
-            Some(view) => view.tags.get(server as usize).map_or(&[], |tags| tags),
-            None => &[],
+            Some(view) => view.tags.get(client.server as usize).map_or(&[], |tags| tags),
+            None => &self.settings.tags,
         };
-        let mut filler =
-            Filler { keys: &mut self.keys, random: &mut self.random, tags, value_pool: &self.settings.value_pool };
+        if self.settings.has_client_keys {
+            self.keys.enter_client(client.place);
+        }
+        let mut filler = Filler {
+            keys: &mut self.keys,
+            random: &mut self.random,
+            tags,
+            value_pool: &self.settings.value_pool,
+            asked: client.asked.as_mut(),
+        };
         let before = out.len();
         self.source.render(position, 0, count, &mut filler, out);
         self.tally.bytes_sent += (out.len() - before) as u64;
+        if self.settings.has_client_keys {
+            client.place = self.keys.place_of_client();
+        }
     }
 
     /// Whether it was counted.
-    fn record_flight(&mut self, flight: Flight, now: u64, is_error: bool) -> bool {
-        if flight.sent < self.measure_at || now >= self.stop_at {
+    fn record_flight(&mut self, flight: Flight, now: u64, server: u32, is_error: bool) -> bool {
+        if flight.sent < self.measure_at || now >= self.count_until {
             return false;
         }
         let service = now.saturating_sub(flight.sent) / 1_000;
@@ -450,18 +561,42 @@ impl Load {
                 *errors += u64::from(is_error);
             }
         }
+        if let Some((histogram, _)) = self.tally.targets.get_mut(server as usize) {
+            histogram.saturating_record(service);
+        }
         self.tally.finished += 1;
         self.tally.latency_sum_us += service;
         true
+    }
+
+    /// Compares a value with the checksum it was written with. A missing one is no error.
+    fn check_value(&mut self, server: u32, number: u64, reply: &[u8]) -> Option<Step> {
+        let body = reply.strip_prefix(b"$")?;
+        let start = body.iter().position(|byte| *byte == b'\n').map(|at| at + 1)?;
+        let value = body.get(start..)?.strip_suffix(b"\r\n")?;
+        let Err(fault) = values::check(value, number) else { return None };
+        let text = format!("the value of key number {number:012} is corrupt: {fault}");
+        self.tally.errors.add("corrupt", &text);
+        self.count_error_of(server, 1);
+        (self.settings.on_error == OnError::Stop).then(|| Step::Abort(format!("Error: {text}")))
+    }
+
+    #[cold]
+    fn count_error_of(&mut self, server: u32, count: u64) {
+        if let Some((_, errors)) = self.tally.targets.get_mut(server as usize) {
+            *errors += count;
+        }
     }
 
     #[cold]
     fn error_reply(&mut self, client: &Client, reply: &[u8]) -> Option<Step> {
         let text = error_text(reply);
         self.tally.errors.add_reply(&text);
+        self.count_error_of(client.server, 1);
         let moved = text.starts_with("MOVED") || text.starts_with("ASK");
         if let Some(view) = &mut self.cluster
             && self.source.has_tags()
+            && self.settings.options.extended.read_from == ReadFrom::Primaries
             && (moved || text.starts_with("CLUSTERDOWN"))
         {
             if !moved {
@@ -519,6 +654,7 @@ impl Load {
                 length: std::time::Duration::from_nanos(now - self.interval_started),
                 service,
                 errors: total_errors - errors,
+                active: self.in_flight,
             });
         }
         self.interval_base = Some((current, total_errors));
@@ -544,6 +680,22 @@ impl ClusterView {
     }
 }
 
+/// Whether a reply says that there is nothing.
+#[inline]
+fn is_null(reply: &[u8]) -> bool {
+    matches!(reply, b"$-1\r\n" | b"_\r\n" | b"*-1\r\n")
+}
+
+/// How often `rest` repeats the bytes of the reply before it, `most` times at most. No reply is the beginning of another
+/// one, so equal bytes are an equal reply: comparing is all the parsing that most replies of a batch need.
+#[inline]
+fn repeats(reply: &[u8], rest: &[u8], most: u32) -> usize {
+    if reply.len() > REPEATED_BYTES_MAX {
+        return 0;
+    }
+    rest.chunks_exact(reply.len()).take(most as usize).take_while(|next| *next == reply).count()
+}
+
 /// Text of an error reply: `-TEXT` or `!length TEXT`.
 pub(super) fn error_text(reply: &[u8]) -> String {
     let body = match reply.split_first() {
@@ -557,6 +709,9 @@ pub(super) fn error_text(reply: &[u8]) -> String {
     let body = body.strip_suffix(b"\r\n").unwrap_or(body);
     String::from_utf8_lossy(body).into_owned()
 }
+
+/// Longest reply that is looked for again behind itself: with longer ones parsing costs no more than comparing.
+const REPEATED_BYTES_MAX: usize = 64;
 
 /// Shorter than the time between two frames, so that each has something to show.
 const LIVE_INTERVAL_NS: u64 = 200_000_000;

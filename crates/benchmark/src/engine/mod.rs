@@ -23,19 +23,19 @@ use std::{
 };
 
 use self::load::Tally;
-pub(crate) use self::source::{Form, Source};
+pub(crate) use self::source::Source;
 use crate::{
     cluster::{self, Cluster},
-    extended::{ErrorBudget, OnError, Rate},
-    fairness::Fairness,
+    extended::{ErrorBudget, OnError, Rate, ReadFrom, Speed, TargetPolicy},
     keys::Keys,
     latency::{self, Latency},
-    live::News,
+    live::{Key, News},
     options::Options,
     places::Places,
     preflight::Server,
     progress::Progress,
-    results::{Errors, OperationOutcome, Outcome},
+    replay::Log,
+    results::{GroupOutcome, Outcome},
     template::encode,
 };
 
@@ -44,6 +44,8 @@ use crate::{
 pub(crate) struct Settings {
     pub(crate) options: Options,
     pub(crate) threads: usize,
+    /// Connections: those of the options, or as many as a record has clients.
+    client_count: usize,
     pub(crate) places: Places,
     pub(crate) servers: Vec<Server>,
     pub(crate) cluster: Option<Arc<Cluster>>,
@@ -53,12 +55,26 @@ pub(crate) struct Settings {
     pub(crate) operation_names: Vec<String>,
     pub(crate) rate: Option<Rate>,
     pub(crate) idle: bool,
+    /// Tags of all slots, for `--hash-tag spread` without a cluster.
+    pub(crate) tags: Arc<[[u8; 3]]>,
+    /// Recorded commands with their own pace, and how many times as fast.
+    pub(crate) replay: Option<(Arc<Log>, f64)>,
+    /// Requests are those of a record …
+    pub(crate) is_replay: bool,
+    /// … so many of them …
+    recorded_total: Option<u64>,
+    /// … and are sent when they are due.
+    pub(crate) is_timed_replay: bool,
+    /// First key of the first client, and keys of each (`seq-per-client`).
+    client_keys: (u64, u64),
+    pub(crate) has_client_keys: bool,
     pub(crate) prefix: Vec<u8>,
     pub(crate) prefix_replies: u8,
     pub(crate) pipeline: u32,
     pub(crate) precision: u8,
     pub(crate) warmup: Duration,
     pub(crate) duration: Option<Duration>,
+    pub(crate) cooldown: Duration,
     pub(crate) timeline: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) per_client: Option<u64>,
@@ -82,13 +98,33 @@ pub(crate) struct Setup {
     pub(crate) operation_names: Vec<String>,
     pub(crate) rate: Option<Rate>,
     pub(crate) idle: bool,
+    pub(crate) tags: Arc<[[u8; 3]]>,
+    pub(crate) replay: Option<Arc<Log>>,
+    pub(crate) client_keys: Option<(u64, u64)>,
 }
 
 impl Settings {
     pub(crate) fn new(options: &Options, setup: Setup) -> Settings {
         let (prefix, prefix_replies) = if setup.idle { (Vec::new(), 0) } else { prefix_commands(options) };
         let extended = &options.extended;
+        let recorded_clients = setup.replay.as_ref().map_or(0, |log| log.connections());
+        let recorded_total = setup.replay.as_ref().map(|log| log.len() as u64);
+        let (is_replay, replay) = match (setup.replay, extended.speed) {
+            (Some(log), Speed::Times(times)) if log.has_times => (true, Some((log, times))),
+            (log, _) => (log.is_some(), None),
+        };
         Settings {
+            client_count: match (&replay, recorded_total) {
+                (None, None) => options.client_count(),
+                _ => recorded_clients,
+            },
+            recorded_total,
+            tags: setup.tags,
+            is_replay,
+            is_timed_replay: replay.is_some(),
+            replay,
+            has_client_keys: setup.client_keys.is_some(),
+            client_keys: setup.client_keys.unwrap_or_default(),
             threads: setup.threads,
             places: setup.places,
             servers: setup.servers,
@@ -105,7 +141,8 @@ impl Settings {
             precision: options.precision,
             warmup: extended.warmup,
             duration: extended.duration,
-            timeline: extended.timeline,
+            cooldown: extended.cooldown,
+            timeline: extended.timeline.or(extended.hdr_log.is_some().then_some(HDR_LOG_INTERVAL)),
             timeout: extended.timeout,
             per_client: extended.per_client,
             legacy_latency: extended.legacy_latency,
@@ -129,14 +166,21 @@ impl Settings {
 
     /// The number of requests of the whole test, if it has one.
     fn request_limit(&self) -> Option<u64> {
-        if self.duration.is_some() {
-            return None;
+        if self.is_replay {
+            return self.recorded_total;
         }
-        if let Some(requests) = self.per_client {
-            let clients = self.options.client_count() as u64;
-            return Some(requests.saturating_mul(clients));
-        }
-        (self.options.requests > 0).then_some(self.options.requests)
+        self.options.request_total()
+    }
+
+    /// Whether latencies count from when a request was due.
+    pub(crate) fn is_open_loop(&self) -> bool {
+        self.is_timed_replay || self.rate.is_some_and(|rate| rate.open_loop)
+    }
+
+    /// The first key number of a client's own range.
+    pub(crate) fn first_key_of_client(&self, index: u32) -> u64 {
+        let (first, each) = self.client_keys;
+        first.saturating_add(each.saturating_mul(u64::from(index)))
     }
 }
 
@@ -158,6 +202,9 @@ fn prefix_commands(options: &Options) -> (Vec<u8>, u8) {
     if options.resp3 {
         commands.push(encode(&["HELLO", "3"]));
     }
+    if options.extended.read_from != ReadFrom::Primaries {
+        commands.push(encode(&["READONLY"]));
+    }
     let replies = u8::try_from(commands.len()).unwrap_or(u8::MAX);
     (commands.concat(), replies)
 }
@@ -175,6 +222,9 @@ pub(crate) struct Shared {
     server_cpu: [AtomicU64; 2],
     limit: Option<u64>,
     server_pid: Option<u32>,
+    /// The start is given from elsewhere ([`Shared::start`]).
+    waits_for_start: bool,
+    is_resting: AtomicBool,
     pub(crate) stats: Vec<ThreadStats>,
     failure: Mutex<Option<String>>,
     /// Latencies since the live view was last drawn; `None` when there is no live view.
@@ -203,8 +253,10 @@ pub(crate) enum State {
 }
 
 impl Shared {
-    fn new(settings: &Settings, is_live: bool) -> Shared {
+    fn new(settings: &Settings, is_live: bool, waits_for_start: bool) -> Shared {
         Shared {
+            waits_for_start,
+            is_resting: AtomicBool::new(false),
             live: is_live.then(|| Mutex::new(latency::recorder(settings.precision))),
             clock: Instant::now(),
             state: AtomicU8::new(State::Connect as u8),
@@ -242,16 +294,29 @@ impl Shared {
 
     /// A thread's connections all stand; the last thread to say so starts the test.
     pub(crate) fn thread_is_ready(&self) {
-        if self.ready_threads.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.note_server_cpu(0);
-            self.started_at.store(self.now(), Ordering::Relaxed);
-            let _ = self.state.compare_exchange(
-                State::Connect as u8,
-                State::Run as u8,
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
+        if self.ready_threads.fetch_add(1, Ordering::AcqRel) + 1 == self.threads && !self.waits_for_start {
+            self.start();
         }
+    }
+
+    /// Whether all connections of all threads stand.
+    fn is_ready(&self) -> bool {
+        self.ready_threads.load(Ordering::Acquire) >= self.threads
+    }
+
+    /// The test begins now.
+    fn start(&self) {
+        self.note_server_cpu(0);
+        self.started_at.store(self.now(), Ordering::Relaxed);
+        let _ =
+            self.state.compare_exchange(State::Connect as u8, State::Run as u8, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Whether no further request is to be sent for now.
+    #[inline]
+    pub(crate) fn is_resting(&self) -> bool {
+        // Relaxed: a batch more or less before the rest makes no difference.
+        self.is_resting.load(Ordering::Relaxed)
     }
 
     /// Reads the CPU time of `--server-pid`: 0 at the beginning, 1 at the end, of which the last counts.
@@ -333,13 +398,20 @@ pub(crate) struct ThreadTime {
     pub(crate) wall: Duration,
 }
 
-/// Why a test has no result.
+/// Why a test has ended before its time.
 #[derive(Debug)]
 pub(crate) struct Aborted {
     /// Text for stderr, without its line end.
     pub(crate) text: String,
-    /// Requests that had been finished.
-    pub(crate) finished: u64,
+    /// What had been measured until then, if anything.
+    pub(crate) partial: Option<Box<Outcome>>,
+}
+
+impl Aborted {
+    /// Nothing was measured.
+    pub(crate) fn before_start(text: String) -> Aborted {
+        Aborted { text, partial: None }
+    }
 }
 
 /// Runs one test to its end, showing progress from this thread.
@@ -348,10 +420,10 @@ pub(crate) fn run_test(
     source: &Source,
     title: &str,
     payload_bytes: usize,
-    progress: &mut Progress,
+    progress: &mut Progress<'_>,
     interrupted: &AtomicBool,
 ) -> Result<Outcome, Aborted> {
-    let shared = Arc::new(Shared::new(&settings, progress.is_live()));
+    let shared = Arc::new(Shared::new(&settings, progress.is_live(), progress.waits_for_start()));
     let mut handles = Vec::new();
     for thread in 0..settings.threads {
         let (thread_shared, settings) = (Arc::clone(&shared), Arc::clone(&settings));
@@ -383,11 +455,13 @@ pub(crate) fn run_test(
             Err(_) => shared.fail("a load thread ended by a fault of the program"),
         }
     }
-    if let Some(text) = shared.failure() {
-        return Err(Aborted { text, finished: shared.totals().0 });
-    }
     let mut outcome = merge(&settings, &shared, results, title, payload_bytes);
     outcome.interrupted = interrupted.load(Ordering::Relaxed);
+    if let Some(text) = shared.failure() {
+        outcome.aborted = true;
+        let partial = (outcome.finished > 0 && !settings.idle).then(|| Box::new(outcome));
+        return Err(Aborted { text, partial });
+    }
     Ok(outcome)
 }
 
@@ -396,12 +470,13 @@ fn watch(
     shared: &Shared,
     settings: &Settings,
     handles: &[thread::JoinHandle<Option<ThreadResult>>],
-    progress: &mut Progress,
+    progress: &mut Progress<'_>,
     interrupted: &AtomicBool,
 ) {
     let mut next_line = Duration::from_millis(1);
     while !handles.iter().all(thread::JoinHandle::is_finished) {
         if interrupted.load(Ordering::Relaxed) && shared.state() != State::Stop {
+            progress.release_keys();
             shared.stop();
         }
         if settings.idle {
@@ -409,19 +484,36 @@ fn watch(
             thread::park_timeout(Progress::INTERVAL);
             continue;
         }
+        if shared.state() == State::Connect && shared.waits_for_start && shared.is_ready() {
+            match progress.wait_for_start(shared.sum(|stats| &stats.connected), interrupted) {
+                true => shared.start(),
+                false => shared.stop(),
+            }
+            continue;
+        }
         if shared.state() != State::Run {
             thread::park_timeout(Duration::from_millis(1));
             continue;
         }
+        if let Some(key) = progress.key() {
+            match key {
+                Key::Quit => interrupted.store(true, Ordering::Relaxed),
+                Key::Pause => {
+                    shared.is_resting.fetch_xor(true, Ordering::Relaxed);
+                }
+                Key::Help => {}
+            }
+        }
         let elapsed = Duration::from_nanos(shared.now().saturating_sub(shared.started_at()));
         if elapsed >= next_line {
             let (finished, latency_us) = shared.totals();
-            progress.publish(finished, latency_us, shared.sum(|stats| &stats.connected));
+            let (connected, errors) = (shared.sum(|stats| &stats.connected), shared.sum(|stats| &stats.errors));
+            progress.publish(finished, latency_us, connected, errors);
             match &shared.live {
                 Some(live) => progress.show_live(&news(shared, settings, live, elapsed)),
                 None => progress.show(elapsed, finished, latency_us),
             }
-            next_line = elapsed + Progress::INTERVAL;
+            next_line = elapsed + progress.interval();
         }
         thread::park_timeout((next_line.saturating_sub(elapsed)).min(SIGNAL_DELAY));
     }
@@ -435,7 +527,7 @@ fn news(shared: &Shared, settings: &Settings, live: &Mutex<Latency>, elapsed: Du
     #[expect(clippy::cast_precision_loss, reason = "drawn as a bar")]
     let share = match (settings.duration, settings.request_limit()) {
         (Some(duration), _) => {
-            let whole = settings.warmup + duration;
+            let whole = settings.warmup + duration + settings.cooldown;
             Some(elapsed.as_secs_f64() / whole.as_secs_f64().max(1e-9))
         }
         (None, Some(limit)) => Some(finished as f64 / limit.max(1) as f64),
@@ -448,6 +540,8 @@ fn news(shared: &Shared, settings: &Settings, live: &Mutex<Latency>, elapsed: Du
         errors: shared.sum(|stats| &stats.errors),
         connections: shared.sum(|stats| &stats.connected),
         latencies,
+        is_paused: shared.is_resting(),
+        agents: Vec::new(),
     }
 }
 
@@ -458,38 +552,23 @@ fn merge(
     title: &str,
     payload_bytes: usize,
 ) -> Outcome {
-    let histogram = || latency::recorder(settings.precision);
     let finished_at = results.iter().map(|result| result.tally.finished_at).max().unwrap_or_default();
     let warmup = u64::try_from(settings.warmup.as_nanos()).unwrap_or(0);
     let measured_from = shared.started_at() + warmup;
-    let mut outcome = Outcome {
-        title: title.to_owned(),
-        payload_bytes,
-        finished: 0,
-        elapsed: Duration::from_nanos(finished_at.saturating_sub(measured_from)),
-        fairness: Fairness::default(),
-        service: histogram(),
-        response: None,
-        errors: Errors::default(),
-        dropped: 0,
-        backlog: 0,
-        bytes_sent: 0,
-        bytes_received: 0,
-        null_replies: 0,
-        connected: 0,
-        connect: histogram(),
-        lateness: None,
-        busiest_thread: 0.0,
-        generator_cpu: Duration::ZERO,
-        server_cpu: shared.server_cpu(),
-        operations: settings
-            .operation_names
-            .iter()
-            .map(|name| OperationOutcome { name: name.clone(), service: histogram(), errors: 0 })
-            .collect(),
-        timeline: Vec::new(),
-        interrupted: false,
-    };
+    let mut outcome = Outcome::empty(title, payload_bytes, settings.precision);
+    outcome.elapsed = Duration::from_nanos(finished_at.saturating_sub(measured_from));
+    outcome.server_cpu = shared.server_cpu();
+    outcome.operations =
+        settings.operation_names.iter().map(|name| GroupOutcome::empty(name, settings.precision)).collect();
+    if settings.servers.len() > 1 {
+        outcome.targets =
+            settings.servers.iter().map(|server| GroupOutcome::empty(&server.name, settings.precision)).collect();
+        for (_, server) in (0..settings.threads).flat_map(|thread| clients_of(settings, thread)) {
+            if let Some(target) = outcome.targets.get_mut(server as usize) {
+                target.clients += 1;
+            }
+        }
+    }
     for result in results {
         let tally = result.tally;
         outcome.finished += tally.finished;
@@ -504,23 +583,17 @@ fn merge(
         outcome.busiest_thread = outcome.busiest_thread.max(busy);
         outcome.errors.merge(&tally.errors);
         outcome.fairness.merge(&tally.fairness);
-        add(&mut outcome.service, &tally.service);
-        add(&mut outcome.connect, &tally.connect);
-        add_option(&mut outcome.response, tally.response);
-        add_option(&mut outcome.lateness, tally.lateness);
-        for (row, (service, errors)) in outcome.operations.iter_mut().zip(&tally.operations) {
-            add(&mut row.service, service);
-            row.errors += errors;
-        }
-        for (index, interval) in tally.timeline.into_iter().enumerate() {
-            match outcome.timeline.get_mut(index) {
-                Some(row) => {
-                    add(&mut row.service, &interval.service);
-                    row.errors += interval.errors;
-                }
-                None => outcome.timeline.push(interval),
+        latency::add(&mut outcome.service, &tally.service);
+        latency::add(&mut outcome.connect, &tally.connect);
+        latency::add_option(&mut outcome.response, tally.response.as_ref());
+        latency::add_option(&mut outcome.lateness, tally.lateness.as_ref());
+        for (rows, parts) in [(&mut outcome.operations, &tally.operations), (&mut outcome.targets, &tally.targets)] {
+            for (row, (service, errors)) in rows.iter_mut().zip(parts) {
+                latency::add(&mut row.service, service);
+                row.errors += errors;
             }
         }
+        outcome.add_timeline(tally.timeline);
     }
     if outcome.operations.len() <= 1 {
         outcome.operations.clear();
@@ -529,29 +602,18 @@ fn merge(
     outcome
 }
 
-fn add(sum: &mut latency::Latency, part: &latency::Latency) {
-    let added = sum.add(part);
-    debug_assert!(added.is_ok(), "all histograms of a test have the same bounds");
-}
-
-fn add_option(sum: &mut Option<latency::Latency>, part: Option<latency::Latency>) {
-    match (sum.as_mut(), part) {
-        (Some(sum), Some(part)) => add(sum, &part),
-        (None, part) => *sum = part,
-        (Some(_), None) => {}
-    }
-}
-
-/// The clients of a thread: the server index of each.
-fn clients_of(settings: &Settings, thread: usize) -> Vec<u32> {
-    let servers = settings.servers.len();
-    (0..settings.options.client_count())
+/// The clients of a thread: the number of each, and the index of its server.
+fn clients_of(settings: &Settings, thread: usize) -> Vec<(usize, u32)> {
+    let servers = settings.servers.len().max(1);
+    let clients = settings.client_count;
+    (0..clients)
         .filter_map(|client| {
-            let (owner, server) = match &settings.cluster {
-                Some(_) => cluster::placement(client, settings.threads, servers),
-                None => (client % settings.threads, client % servers.max(1)),
+            let (owner, server) = match (&settings.cluster, settings.options.extended.target_policy) {
+                (Some(_), _) => cluster::placement(client, settings.threads, servers),
+                (None, TargetPolicy::RoundRobin) => (client % settings.threads, client % servers),
+                (None, TargetPolicy::Split) => (client * settings.threads / clients, client * servers / clients),
             };
-            (owner == thread).then_some(u32::try_from(server).unwrap_or(0))
+            (owner == thread).then_some((client, u32::try_from(server).unwrap_or(0)))
         })
         .collect()
 }
@@ -568,6 +630,9 @@ fn process_cpu_ns(pid: u32) -> u64 {
 
 /// Requests that a thread takes at once when there is no limit.
 const UNLIMITED_BLOCK: u64 = 1 << 40;
+
+/// Length of a line of the histogram log.
+const HDR_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest time until Ctrl-C is noticed.
 const SIGNAL_DELAY: Duration = Duration::from_millis(50);

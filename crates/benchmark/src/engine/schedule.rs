@@ -57,6 +57,14 @@ impl Schedule {
         self.started = now;
     }
 
+    /// The load has rested so long: everything yet to come is due as much later.
+    pub(crate) fn rest(&mut self, nanoseconds: u64) {
+        self.started = self.started.saturating_add(nanoseconds);
+        for due in &mut self.backlog {
+            *due = due.saturating_add(nanoseconds);
+        }
+    }
+
     /// Moves everything due into the backlog, at most `quota` requests; how many it took.
     pub(crate) fn advance(&mut self, now: u64, quota: u64) -> u64 {
         let mut taken = 0;

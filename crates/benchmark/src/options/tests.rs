@@ -80,7 +80,7 @@ fn mistakes_end_the_run() {
     assert!(fatal("--tls").contains("TLS is not supported yet"));
     assert!(fatal("-u rediss://x").contains("TLS is not supported yet"));
     assert_eq!(fatal("--rdma"), "--rdma is not supported");
-    assert!(fatal("--keys seq").contains("-r"));
+    assert!(fatal("--keys zipf").contains("-r"));
 }
 
 #[test]

@@ -1,37 +1,19 @@
 use std::time::Duration;
 
 use super::*;
-use crate::results::Errors;
 
 pub(crate) fn outcome() -> Outcome {
     let mut service = latency::recorder(3);
     service.saturating_record_n(100, 900);
     service.saturating_record_n(250, 90);
     service.saturating_record_n(2_600, 10);
-    Outcome {
-        title: "SET".to_owned(),
-        payload_bytes: 3,
-        finished: 1_000,
-        elapsed: Duration::from_millis(21),
-        fairness: crate::fairness::Fairness::default(),
-        service,
-        response: None,
-        errors: Errors::default(),
-        dropped: 0,
-        backlog: 0,
-        bytes_sent: 0,
-        bytes_received: 0,
-        null_replies: 0,
-        connected: 50,
-        connect: latency::recorder(3),
-        lateness: None,
-        busiest_thread: 0.5,
-        server_cpu: None,
-        generator_cpu: Duration::ZERO,
-        operations: Vec::new(),
-        timeline: Vec::new(),
-        interrupted: false,
-    }
+    let mut outcome = Outcome::empty("SET", 3, 3);
+    outcome.finished = 1_000;
+    outcome.elapsed = Duration::from_millis(21);
+    outcome.service = service;
+    outcome.connected = 50;
+    outcome.busiest_thread = 0.5;
+    outcome
 }
 
 #[test]

@@ -6,13 +6,13 @@ fn render(template: &mut Template, first: usize, count: usize, tags: &[[u8; 3]])
     let mut keys = Keys::new(Distribution::Sequential, 0, 1_000_000, 1);
     let mut random = AdditiveRandom::new(1);
     let value_pool = [b'z'; 64];
-    let mut filler = Filler { keys: &mut keys, random: &mut random, tags, value_pool: &value_pool };
+    let mut filler = Filler { keys: &mut keys, random: &mut random, tags, value_pool: &value_pool, asked: None };
     let mut out = Vec::new();
     template.render(first, count, &mut filler, &mut out);
     String::from_utf8(out).unwrap()
 }
 
-const NUMBERS: Substitution = Substitution { numbers: true, tags: false, value_bytes: 0 };
+const NUMBERS: Substitution = Substitution { numbers: true, tags: false, value_bytes: 0, checked: false };
 
 #[test]
 fn every_place_gets_its_own_number() {
@@ -59,6 +59,26 @@ fn values_come_from_the_pool() {
     let substitution = Substitution { value_bytes: 3, ..Substitution::default() };
     let mut template = Template::new(&[command], 1, substitution, b"VXK");
     assert_eq!(render(&mut template, 0, 1, &[]), "*3\r\n$3\r\nSET\r\n$3\r\nzzz\r\n$3\r\nzzz\r\n");
+}
+
+#[test]
+fn checked_values_carry_their_key_and_reads_are_noted() {
+    let value = [b'v'; 24];
+    let commands = [
+        encode(&[b"SET".as_slice(), b"key:__rand_int__", &value]),
+        encode(&["get", "key:__rand_int__"]),
+        encode(&["MGET", "key:__rand_int__"]),
+    ];
+    let substitution = Substitution { numbers: true, value_bytes: 24, checked: true, ..Substitution::default() };
+    let mut template = Template::new(&commands, 3, substitution, &value);
+    let mut keys = Keys::new(Distribution::Sequential, 7, 1_000_000, 1);
+    let (mut random, mut asked, mut out) = (AdditiveRandom::new(1), VecDeque::new(), Vec::new());
+    let mut filler =
+        Filler { keys: &mut keys, random: &mut random, tags: &[], value_pool: &[], asked: Some(&mut asked) };
+    template.render(0, 3, &mut filler, &mut out);
+    assert_eq!(asked, [NOT_CHECKED, 8, NOT_CHECKED]);
+    let at = out.windows(12).rposition(|window| window == b"000000000007").unwrap();
+    assert_eq!(values::check(&out[at - 8..at + 16], 7), Ok(()));
 }
 
 #[test]

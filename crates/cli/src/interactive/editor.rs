@@ -55,6 +55,8 @@ impl Prompt {
             databases: BTreeSet::from(["0".to_string()]),
             colour: has_colour(),
             red_prompt,
+            columns: COLUMNS,
+            prompt_width: 0,
         }));
         let history_file = history::path();
         if let Some(path) = &history_file {
@@ -70,6 +72,9 @@ impl Prompt {
         if let Some(assistant) = self.editor.helper_mut() {
             assistant.preferences = preferences.clone();
             assistant.typed.borrow_mut().clear();
+            let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+            assistant.columns = if columns == 0 { COLUMNS } else { columns };
+            assistant.prompt_width = prompt.chars().count();
         }
         match self.editor.readline(prompt) {
             Ok(line) => Answer::Line(line),
@@ -133,17 +138,20 @@ struct Assistant {
     databases: BTreeSet<String>,
     colour: bool,
     red_prompt: bool,
+    columns: usize,
+    prompt_width: usize,
 }
 
-/// A hint that is shown; only one from the history can be taken over.
+/// A hint that is shown, as far as the screen is wide; only one from the history can be taken over.
 struct Shown {
     text: String,
+    shown: String,
     takeable: bool,
 }
 
 impl Hint for Shown {
     fn display(&self) -> &str {
-        &self.text
+        &self.shown
     }
 
     fn completion(&self) -> Option<&str> {
@@ -159,6 +167,18 @@ impl Hinter for Assistant {
         if !self.preferences.hints || pos < line.len() {
             return None;
         }
+        let mut hint = self.find_hint(line, pos, ctx)?;
+        let last = line.rsplit('\n').next().unwrap_or(line);
+        let before = if last.len() == line.len() { self.prompt_width } else { 0 };
+        // A hint in further lines would make the screen jump with each key.
+        let room = self.columns.saturating_sub(before + last.chars().count() + 1);
+        hint.shown = cut(&hint.text, room);
+        (!hint.shown.is_empty()).then_some(hint)
+    }
+}
+
+impl Assistant {
+    fn find_hint(&self, line: &str, pos: usize, ctx: &Context<'_>) -> Option<Shown> {
         let (_, line) = without_repeat(line);
         match lines::quotes(line) {
             lines::Quotes::Open => return None,
@@ -169,18 +189,36 @@ impl Hinter for Assistant {
             return Some(blame(&problem));
         }
         if let Some(text) = hints::hint(line) {
-            return (!text.is_empty()).then_some(Shown { text, takeable: false });
+            return (!text.is_empty()).then_some(Shown { text, shown: String::new(), takeable: false });
         }
         let text = HistoryHinter::new().hint(&self.typed.borrow(), pos, ctx)?;
-        Some(Shown { text, takeable: true })
+        Some(Shown { text, shown: String::new(), takeable: true })
     }
 }
+
+/// The beginning of a text that fits; nothing if that says nothing.
+fn cut(text: &str, room: usize) -> String {
+    let first = text.split('\n').next().unwrap_or(text);
+    if first.len() == text.len() && text.chars().count() <= room {
+        return text.to_string();
+    }
+    if room < ROOM_MIN {
+        return String::new();
+    }
+    let end = first.chars().take(room - 3).collect::<String>();
+    format!("{end}...")
+}
+
+/// Less of a hint than these columns is of no use.
+const ROOM_MIN: usize = 8;
+/// Columns of a terminal that does not tell.
+const COLUMNS: usize = 80;
 
 /// Stands before what is wrong with a line.
 const BLAME: &str = "   <- ";
 
 fn blame(problem: &str) -> Shown {
-    Shown { text: format!("{BLAME}{problem}"), takeable: false }
+    Shown { text: format!("{BLAME}{problem}"), shown: String::new(), takeable: false }
 }
 
 /// The words of a command apart from the one that is being typed.
@@ -345,3 +383,27 @@ impl Validator for Assistant {
 }
 
 impl Helper for Assistant {}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, without_repeat};
+
+    #[test]
+    fn hints_fit_the_screen() {
+        for (text, room, want) in [
+            ("key value", 20, "key value"),
+            ("key value [NX|XX]", 12, "key value..."),
+            ("key value [NX|XX]", 5, ""),
+            ("first\nsecond", 40, "first..."),
+        ] {
+            assert_eq!(cut(text, room), want);
+        }
+    }
+
+    #[test]
+    fn repeats_are_set_aside() {
+        assert_eq!(without_repeat("3 get a"), (2, "get a"));
+        assert_eq!(without_repeat("3"), (0, "3"));
+        assert_eq!(without_repeat("get 3"), (0, "get 3"));
+    }
+}

@@ -1,12 +1,13 @@
 //! `help`, `help @group` and `help command`, from the command table.
 
+use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use commands::table::{self, CommandSpec};
 
 use super::hints;
 use crate::options::VERSION;
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, print, text};
 
 /// Whether a call asks for help, which needs no server.
 pub(crate) fn is_help(words: &[Vec<u8>]) -> bool {
@@ -37,18 +38,41 @@ pub(crate) fn show(words: &[Vec<u8>]) -> Outcome<()> {
             }
         }
     }
-    out.push_str("\r\n");
+    if out.is_empty() {
+        out = nothing_of(&text(first));
+    }
+    out.push('\n');
     print(out)
 }
 
+/// What is said of a topic that there is none of.
+fn nothing_of(topic: &str) -> String {
+    let groups = commands().iter().map(|command| command.docs.group.name());
+    let near = match topic.strip_prefix('@') {
+        Some(group) => ::options::nearest(group, groups).map(|group| format!("@{group}")),
+        None => ::options::nearest(topic, table::top_level().map(|command| command.name)).map(str::to_uppercase),
+    };
+    let hint = near.map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
+    format!("There is no help on '{topic}'.{hint}\n")
+}
+
+/// Redis: in colours. Ours only where they are seen as such.
 fn describe(out: &mut String, command: &CommandSpec, with_group: bool) {
     let docs = command.docs;
-    let (name, arguments) = (shown_name(command), hints::syntax(command));
-    out.push_str(&format!("\r\n  \x1b[1m{name}\x1b[0m \x1b[90m{arguments}\x1b[0m\r\n"));
-    out.push_str(&format!("  \x1b[33msummary:\x1b[0m {}\r\n", docs.summary));
-    out.push_str(&format!("  \x1b[33msince:\x1b[0m {}\r\n", docs.since));
+    let has_colour = std::io::stdout().is_terminal() && super::has_colour();
+    let paint = |colour: &str, text: &str| match has_colour && !text.is_empty() {
+        true => format!("\x1b[{colour}m{text}\x1b[0m"),
+        false => text.to_string(),
+    };
+    let name = paint("1", &shown_name(command));
+    let arguments = hints::syntax(command);
+    let arguments = if arguments.is_empty() { arguments } else { format!(" {}", paint("90", &arguments)) };
+    out.push_str(&format!("\n  {name}{arguments}\n"));
+    let mut line = |label: &str, text: &str| out.push_str(&format!("  {} {text}\n", paint("33", label)));
+    line("summary:", docs.summary);
+    line("since:", docs.since);
     if with_group {
-        out.push_str(&format!("  \x1b[33mgroup:\x1b[0m {}\r\n", docs.group.name()));
+        line("group:", docs.group.name());
     }
 }
 

@@ -51,7 +51,8 @@ enum Next {
 
 /// Runs commands from standard input until it ends.
 pub(crate) fn run(session: Session) -> Outcome<()> {
-    let at_terminal = io::stdin().is_terminal();
+    // Where replies go to a file or a program, nothing of the prompt may stand between them.
+    let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut shell = Shell { session, preferences: Preferences::default(), at_terminal };
     shell.session.interactive = true;
     shell.session.forgiving = at_terminal;
@@ -135,7 +136,10 @@ impl Shell {
         signals::take();
         let (command, program) = piped::split(line);
         let Some((repeat, words)) = self.words(command.as_bytes())? else {
-            if !line.trim().is_empty() {
+            let rough: Vec<Vec<u8>> =
+                command.split_whitespace().map(|word| word.trim_matches(['"', '\'']).as_bytes().to_vec()).collect();
+            // A password may stand in a line with wrong quotes as well.
+            if !rough.is_empty() && !history::is_sensitive(&rough) {
                 prompt.remember(line);
             }
             return Ok(Next::Line);

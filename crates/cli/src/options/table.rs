@@ -19,6 +19,7 @@ pub(crate) const CLIENT: Tool = Tool {
     sections: Cow::Borrowed(SECTIONS),
     operands: Operands::None,
     rules: Rules::COMMAND,
+    topics: &[],
     examples: &[
         ("PROGRAM set greeting hello", "Runs a command."),
         ("cat picture | PROGRAM -x set picture", "Its last argument comes from standard input."),

@@ -126,6 +126,11 @@ pub struct Terminal {
 
 impl Terminal {
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Terminal {
+        Terminal::start_with(arguments, environment, None)
+    }
+
+    /// With standard output in a file, if there is one.
+    pub fn start_with(arguments: &[&str], environment: &[(&str, &str)], output: Option<File>) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -141,7 +146,7 @@ impl Terminal {
             .env("TERM", "xterm")
             .envs(environment.iter().copied())
             .stdin(Stdio::from(open()))
-            .stdout(Stdio::from(open()))
+            .stdout(output.map_or_else(|| Stdio::from(open()), Stdio::from))
             .stderr(Stdio::from(open()))
             .spawn()
             .unwrap();

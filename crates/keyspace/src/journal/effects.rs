@@ -133,7 +133,7 @@ impl Effects {
     }
 
     /// The running command is not to be recorded as it stands.
-    pub(crate) fn suppress(&mut self) {
+    pub fn suppress(&mut self) {
         if self.recording {
             self.said = Said::Enough;
         }

@@ -86,6 +86,8 @@ pub struct Options {
     /// Microseconds that a walker waits after each key, for tests (`rdb-key-save-delay`); negative: one microsecond
     /// every so many keys.
     pub key_delay_us: i32,
+    /// Called by each walker's thread when it begins, for example to lower its priority.
+    pub prepare_thread: Option<fn()>,
 }
 
 /// What a snapshot wrote.
@@ -176,6 +178,7 @@ impl Snapshots {
             form: options.form,
             scope: options.slots.map(|slots| scope_of(&slots)),
             key_delay_us: AtomicI32::new(options.key_delay_us),
+            prepare_thread: options.prepare_thread,
             swaps: RwLock::new(Vec::new()),
             next_slot: AtomicUsize::new(0),
             queue: Queue::new(self.full.clone()),
@@ -238,6 +241,7 @@ pub struct Snapshot {
     form: RecordForm,
     scope: Option<Box<[u64; 256]>>,
     key_delay_us: AtomicI32,
+    prepare_thread: Option<fn()>,
     /// Databases that are not what they were: (number now, number at the instant).
     swaps: RwLock<Vec<(DbIndex, DbIndex)>>,
     next_slot: AtomicUsize,

@@ -33,6 +33,9 @@ struct Walker<'s> {
 impl Snapshot {
     /// What a walker's thread does.
     pub(super) fn walk(&self, locks: &mut LockSet) {
+        if let Some(prepare) = self.prepare_thread {
+            prepare();
+        }
         let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.walk_slots(locks)));
         if walked.is_err() {
             // A bug; the panic hook has logged it. The snapshot fails, and the tags are put right by who runs it.

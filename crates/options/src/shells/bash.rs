@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{links, listed, valued, words_of};
+use super::{identifier, links, listed, valued, words_of};
 use crate::{Operands, Row, Tool, Values};
 
 const HEAD: &str = r#"# Completion for PROGRAM and the links to it. To use it: source <(PROGRAM completions bash)
@@ -48,15 +48,15 @@ pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
     for tool in tools {
         let links = links(tool);
         if !links.is_empty() {
-            let _ = writeln!(out, "        {}) _oxidis_tool_{} 1 ;;", links.join("|"), tool.name);
+            let _ = writeln!(out, "        {}) _oxidis_tool_{} 1 ;;", links.join("|"), identifier(tool));
         }
         commands.extend(links);
     }
     out.push_str("        *)\n            if ((${#words[@]} <= 2)); then\n");
     let _ = writeln!(out, "                _oxidis_offer '{} help --help --version'", names.join(" "));
     out.push_str("                return\n            fi\n            case ${words[1]} in\n");
-    for name in &names {
-        let _ = writeln!(out, "                {name}) _oxidis_tool_{name} 2 ;;");
+    for tool in tools.iter().filter(|tool| !tool.name.is_empty()) {
+        let _ = writeln!(out, "                {}) _oxidis_tool_{} 2 ;;", tool.name, identifier(tool));
     }
     let _ = writeln!(
         out,
@@ -72,7 +72,7 @@ fn function(out: &mut String, tool: &Tool) {
     if tool.name.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n_oxidis_tool_{}() {{", tool.name);
+    let _ = writeln!(out, "\n_oxidis_tool_{}() {{", identifier(tool));
     let ends = u8::from(tool.rules.operand_ends_options);
     let _ = writeln!(out, "    _oxidis_place \"$1\" '{}' {ends}", valued(tool).join(" "));
     out.push_str("    case $pending in\n        '') ;;\n");

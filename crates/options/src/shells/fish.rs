@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{brief, links, listed, valued, words_of};
+use super::{brief, identifier, links, listed, valued, words_of};
 use crate::{Operands, Row, Tool, Values};
 
 const HEAD: &str = r#"# Completion for PROGRAM and the links to it. To use it: PROGRAM completions fish | source
@@ -54,16 +54,16 @@ pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
     let _ = writeln!(out, "complete -c {program} -n __fish_is_first_token -a help -d 'Shows what a tool can do'");
     let _ = writeln!(out, "complete -c {program} -n '__oxidis_tool help' -a '{}'", names.join(" "));
     for tool in &with_name {
-        let _ = writeln!(out, "__oxidis_complete_{0} -c {program} -n '__oxidis_tool {0}'", tool.name);
+        let _ = writeln!(out, "__oxidis_complete_{} -c {program} -n '__oxidis_tool {}'", identifier(tool), tool.name);
         for link in links(tool) {
-            let _ = writeln!(out, "__oxidis_complete_{} -c {link}", tool.name);
+            let _ = writeln!(out, "__oxidis_complete_{} -c {link}", identifier(tool));
         }
     }
     out
 }
 
 fn function(out: &mut String, tool: &Tool) {
-    let name = tool.name;
+    let name = identifier(tool);
     if let Operands::Words(list) = &tool.operands {
         let _ = writeln!(
             out,

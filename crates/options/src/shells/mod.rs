@@ -46,6 +46,11 @@ pub fn script(shell: Shell, program: &str, tools: &[&Tool]) -> String {
     }
 }
 
+/// A tool's name as a part of the name of a function.
+fn identifier(tool: &Tool) -> String {
+    tool.name.replace('-', "_")
+}
+
 /// All names that start a tool without `oxidis` before it.
 fn links(tool: &Tool) -> Vec<String> {
     let own = format!("oxidis-{}", tool.name);

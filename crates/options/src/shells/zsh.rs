@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{brief, links, listed, words_of};
+use super::{brief, identifier, links, listed, words_of};
 use crate::{Operands, Row, Tool, Values};
 
 pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
@@ -21,7 +21,7 @@ pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
     for tool in &with_name {
         let links = links(tool);
         if !links.is_empty() {
-            let _ = writeln!(out, "        {}) _oxidis_tool_{}; return ;;", links.join("|"), tool.name);
+            let _ = writeln!(out, "        {}) _oxidis_tool_{}; return ;;", links.join("|"), identifier(tool));
         }
     }
     out.push_str("    esac\n    if (( CURRENT == 2 )); then\n        local -a tools=(\n");
@@ -31,7 +31,7 @@ pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
     out.push_str("            'help:shows what a tool can do'\n        )\n        _describe tool tools\n        return\n    fi\n");
     out.push_str("    shift words\n    (( CURRENT-- ))\n    case $words[1] in\n");
     for tool in &with_name {
-        let _ = writeln!(out, "        {0}) _oxidis_tool_{0} ;;", tool.name);
+        let _ = writeln!(out, "        {}) _oxidis_tool_{} ;;", tool.name, identifier(tool));
     }
     let names: Vec<&str> = with_name.iter().map(|tool| tool.name).collect();
     let _ = writeln!(out, "        help) (( CURRENT == 2 )) && compadd -- {} ;;", names.join(" "));
@@ -46,7 +46,7 @@ pub(super) fn script(program: &str, tools: &[&Tool]) -> String {
 }
 
 fn function(out: &mut String, tool: &Tool) {
-    let _ = writeln!(out, "\n_oxidis_tool_{}() {{", tool.name);
+    let _ = writeln!(out, "\n_oxidis_tool_{}() {{", identifier(tool));
     let ends = if tool.rules.operand_ends_options { " -A '-*'" } else { "" };
     let _ = writeln!(out, "    _arguments -S{ends} \\");
     for row in listed(tool) {
@@ -55,14 +55,14 @@ fn function(out: &mut String, tool: &Tool) {
     let rest = match &tool.operands {
         Operands::None => "'*: :'".to_owned(),
         Operands::Files => "'*:file:_files'".to_owned(),
-        Operands::Words(_) => format!("'*::argument:_oxidis_operands_{}'", tool.name),
+        Operands::Words(_) => format!("'*::argument:_oxidis_operands_{}'", identifier(tool)),
     };
     let _ = writeln!(out, "        {rest}\n}}");
     let Operands::Words(list) = &tool.operands else {
         return;
     };
     let first: Vec<&str> = list.iter().map(|word| word.name.as_str()).collect();
-    let _ = writeln!(out, "\n_oxidis_operands_{}() {{\n    if (( CURRENT == 1 )); then", tool.name);
+    let _ = writeln!(out, "\n_oxidis_operands_{}() {{\n    if (( CURRENT == 1 )); then", identifier(tool));
     let _ = writeln!(out, "        compadd -M 'm:{{A-Z}}={{a-z}}' -- {}", first.join(" "));
     out.push_str("    elif (( CURRENT == 2 )); then\n        case ${(L)words[1]} in\n");
     for word in list.iter().filter(|word| !word.next.is_empty()) {

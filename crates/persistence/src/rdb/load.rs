@@ -8,10 +8,11 @@ use super::split::{Chunk, LoadError, Part, Splitter};
 use keyspace::codec::{ValueLimits, read_value};
 use keyspace::eviction::AccessClock;
 use keyspace::hashing::hash_key;
-use keyspace::{DbIndex, Entry, LockSet, Slot};
+use keyspace::{DbIndex, Entry, LockSet, Slot, ValueRef};
 use parking_lot::Mutex;
 use rdb::codec::{DecodeError, Reader, opcode};
 use rdb::value::{Scrutiny, ValueType, decode, skip};
+use std::fmt;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -41,6 +42,18 @@ pub struct LoadOptions<'a> {
     pub scrutiny: Scrutiny,
     /// Microseconds to wait after each key, for tests (`key-load-delay`); negative: one every so many keys.
     pub key_delay_us: i32,
+    /// Is shown each value that is loaded.
+    pub viewer: Option<Viewer<'a>>,
+}
+
+/// Looks at values as they are loaded, on the threads that load them.
+#[derive(Clone, Copy)]
+pub struct Viewer<'a>(pub &'a (dyn Fn(DbIndex, &[u8], ValueRef<'_>) + Sync));
+
+impl fmt::Debug for Viewer<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Viewer")
+    }
 }
 
 /// What a load may be looked at by, and stopped.
@@ -316,6 +329,9 @@ impl Job<'_> {
         };
         let entry = Entry::new(&key, value, expiry);
         entry.set_access(self.options.clock.restored(idle_s, frequency));
+        if let Some(Viewer(view)) = self.options.viewer {
+            view(*db, &key, entry.value());
+        }
         Ok(Some(Ready { slot: locks.keyspace().slot(&key), db: *db, hash: hash_key(&key), entry }))
     }
 

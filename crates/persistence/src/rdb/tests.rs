@@ -29,6 +29,7 @@ fn options<'a>(list: &'a list::ListLimits) -> LoadOptions<'a> {
         checks: true,
         scrutiny: Scrutiny::Structure,
         key_delay_us: 0,
+        viewer: None,
     }
 }
 

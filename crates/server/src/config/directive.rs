@@ -46,8 +46,6 @@ pub enum Work {
     Cluster,
     /// Encrypted connections.
     Tls,
-    /// Lua scripts and functions.
-    Scripting,
 }
 
 impl Work {
@@ -59,7 +57,6 @@ impl Work {
             Work::Replication => "replication",
             Work::Cluster => "cluster",
             Work::Tls => "TLS",
-            Work::Scripting => "scripting",
         }
     }
 }

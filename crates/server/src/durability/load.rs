@@ -151,7 +151,9 @@ pub fn load_parts(
             _ => Scrutiny::Structure,
         },
         key_delay_us: config.key_load_delay,
+        viewer: Some(rdb::Viewer(&|db, key, value| shared.note_loaded(db, key, value))),
     };
+    shared.forget_least_sizes();
     let loading = &shared.durability.loading;
     let progress = loading.progress();
     let mut teller = Teller { shared, history: FileHistory::default(), replaces: rules.replaces };
@@ -455,7 +457,9 @@ pub fn empty_all(locks: &mut LockSet, events: &mut Events) {
         for slot in locks.keyspace().clone().slots() {
             locks.note_streams_gone(slot, None, events);
             events.dirty += locks.empty_slot(slot, None, now_ms, &mut garbage);
+            locks.untrack_slot(slot);
         }
     });
+    events.flushed = true;
     locks.keyspace().reclaimer.free(garbage);
 }

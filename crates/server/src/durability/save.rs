@@ -150,6 +150,7 @@ impl Worker {
         log!(Level::Notice, "Background saving started by pid {}", std::process::id());
         let shared = self.shared.clone();
         let spawned = std::thread::Builder::new().name("bgsave".into()).spawn(move || {
+            super::claim::give_way();
             let (is_unwanted, since) = (begun.is_unwanted.clone(), begun.since);
             let saved = write_file(&shared, begun, &config);
             let durability = &shared.durability;

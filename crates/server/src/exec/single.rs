@@ -248,6 +248,10 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
         }
         result
     };
+    let result = match result {
+        Ok(step @ (Step::Busy(_) | Step::Retry)) => told_of_busy_script(worker, session, args, step),
+        other => other,
+    };
     let step = result.unwrap_or_else(|error| {
         worker.answer_error(before, spec.id, &error);
         Step::Done
@@ -268,6 +272,23 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     }
     worker.end_serving();
     step
+}
+
+/// A command that has to wait for a slot, or for the gate, does so unless it is a busy script that it waits for: then its
+/// client is told.
+fn told_of_busy_script(
+    worker: &mut Worker,
+    session: &mut Session,
+    args: Args<'_>,
+    step: Step,
+) -> Result<Step, CmdError> {
+    let slot = if let Step::Busy(slot) = step { Some(slot) } else { None };
+    match worker.shared.scripts.board.busy_holder(slot) {
+        None => Ok(step),
+        Some(is_eval) => {
+            Err(transaction::refused(worker, session, args, crate::scripting::functions::busy_error(is_eval)))
+        }
+    }
 }
 
 /// The slots of a command's keys, ascending.
@@ -517,6 +538,7 @@ impl Worker {
         self.events.ready.extend(events.ready);
         self.events.invalidations.extend(events.invalidations);
         self.events.changes.extend(events.changes);
+        self.events.flushed |= events.flushed;
         if self.events.has_invalidations() {
             self.tell_invalidations(Some(self.tracker(finished.conn)));
         }

@@ -7,6 +7,7 @@ use super::{Step, single, whole};
 use crate::acl::log::Context;
 use crate::client_list::Scope;
 use crate::offload::{INLINE_BUDGET, Job, Work};
+use crate::scripting::run as scripting;
 use crate::session::{Multi, Session, State, Watch};
 use crate::session_commands;
 use crate::ticks;
@@ -124,9 +125,12 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
         worker.gather_clients(id, scope);
         return Ok(Step::Again);
     }
-    let needs_all =
-        multi.queued.iter().any(|(id, args)| whole::handles(*id) || single::names_other_keys(*id, args.as_args()));
     let queued = std::mem::take(&mut multi.queued);
+    let needs_all = queued.iter().any(|(id, args)| {
+        whole::handles(*id)
+            || single::names_other_keys(*id, args.as_args())
+            || scripting::needs_gate(worker, *id, args.as_args())
+    });
     let ran =
         if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
     if ran == Step::Parked {
@@ -166,6 +170,7 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
         worker.serve_held();
     }
     worker.locks.unlock_all();
+    worker.locks.end_long();
     Step::Done
 }
 

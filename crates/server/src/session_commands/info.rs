@@ -224,18 +224,20 @@ fn memory(report: &mut Report<'_>) {
     report.field("allocator_active", allocator.active);
     report.field("allocator_resident", allocator.resident);
     with_human(report, "total_system_memory", total);
-    report.fields(&[("used_memory_lua", 0), ("used_memory_vm_eval", 0)]);
-    report.field("used_memory_lua_human", human(0));
+    let scripts = crate::scripting::functions::Figures::of(&report.worker.shared);
+    let figure = |bytes: usize| bytes as u64;
+    report.fields(&[("used_memory_lua", figure(scripts.vm_eval)), ("used_memory_vm_eval", figure(scripts.vm_eval))]);
+    report.field("used_memory_lua_human", human(figure(scripts.vm_eval)));
     report.fields(&[
-        ("used_memory_scripts_eval", 0),
-        ("number_of_cached_scripts", 0),
-        ("number_of_functions", 0),
-        ("number_of_libraries", 0),
-        ("used_memory_vm_functions", 0),
+        ("used_memory_scripts_eval", figure(scripts.scripts_eval)),
+        ("number_of_cached_scripts", figure(scripts.cached_scripts)),
+        ("number_of_functions", figure(scripts.functions)),
+        ("number_of_libraries", figure(scripts.libraries)),
+        ("used_memory_vm_functions", figure(scripts.vm_functions)),
     ]);
-    with_human(report, "used_memory_vm_total", 0);
-    report.field("used_memory_functions", 0);
-    with_human(report, "used_memory_scripts", 0);
+    with_human(report, "used_memory_vm_total", figure(scripts.vm_eval + scripts.vm_functions));
+    report.field("used_memory_functions", scripts.functions_bytes);
+    with_human(report, "used_memory_scripts", figure(scripts.functions_bytes + scripts.scripts_eval));
     with_human(report, "maxmemory", config.maxmemory);
     let policy =
         crate::config::find(b"maxmemory-policy").map(|named| named.directive.print(&config)).unwrap_or_default();

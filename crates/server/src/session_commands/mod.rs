@@ -14,6 +14,7 @@ pub(crate) mod slowlog;
 pub(crate) mod tracking;
 
 use crate::exec::{Step, transaction, whole};
+use crate::scripting::{functions, run};
 use crate::session::Session;
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
@@ -24,7 +25,7 @@ use resp::Args;
 /// Whether the server runs this command of the table (beyond those with a function on keys).
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
-    if whole::handles(id) {
+    if whole::handles(id) || run::handles(id) || functions::is_served(id) {
         return true;
     }
     match id {
@@ -60,6 +61,9 @@ pub(crate) fn run(
     let command = spec.id;
     if whole::handles(command) {
         return whole::run(worker, id, session, command, args);
+    }
+    if run::handles(command) {
+        return run::command(worker, id, session, spec, args);
     }
     if let Some(scope) = client::scope_of(command, args)
         && worker.client_lines(id).is_none()
@@ -125,6 +129,7 @@ fn run_container(
         "slowlog" => slowlog::run(worker, spec.id, args),
         "latency" => latency::run(worker, spec.id, args),
         "memory" => memory::run(worker, spec.id),
+        "script" | "function" => functions::run(worker, session, spec.id, args),
         _ => server::run(worker, id, session, spec, args),
     }
 }

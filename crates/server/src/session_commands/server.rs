@@ -158,6 +158,11 @@ fn shutdown(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'
         worker.reply.ok();
         return Ok(Step::Done);
     }
+    if !options.saves_not
+        && let Some(is_eval) = worker.shared.scripts.board.busy_holder(None)
+    {
+        return Err(crate::scripting::functions::busy_error(is_eval));
+    }
     let asker = save::Asker::new(worker, id, session, CommandId::Shutdown, args);
     worker.shared.shut_down(options, Some(asker));
     Ok(Step::Parked)

@@ -23,7 +23,12 @@ pub(super) fn run(session: &mut Session, words: &[Vec<u8>]) -> Outcome<()> {
         "help" => 0,
         "check" | "info" => 1,
         "call" => 2,
-        "create" | "fix" | "reshard" | "rebalance" | "add-node" | "del-node" | "set-timeout" | "import" | "backup" => {
+        "backup" => {
+            return fail(format_args!(
+                "--cluster backup is not available in this version yet: it follows with persistence."
+            ));
+        }
+        "create" | "fix" | "reshard" | "rebalance" | "add-node" | "del-node" | "set-timeout" | "import" => {
             return fail(format_args!(
                 "--cluster {name} is not available in this version yet: it changes the cluster."
             ));

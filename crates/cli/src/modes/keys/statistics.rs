@@ -44,9 +44,10 @@ fn distribution(out: &mut String, title: &str, histogram: &Histogram, show: fn(u
     let mut before = None;
     for share in SHARES.into_iter().filter(|_| histogram.count() > 0) {
         let (value, count) = if share == 0 { (histogram.min(), 1) } else { histogram.percentile(share) };
-        if before.replace(count) == Some(count) && share != 1000 {
+        if before.replace(count) == Some(count) {
             continue;
         }
+        let share = if count == histogram.count() { 1000 } else { share };
         let percent = format!("{}.{}%", share / 10, share % 10);
         out.push_str(&format!("{:>11} {percent:>10} {count:>10}\n", show(value)));
     }
@@ -59,7 +60,7 @@ fn types(out: &mut String, survey: &Survey) {
          ---------- ---------- ------- -------- -------- --------------- ------------\n",
     );
     for kind in &survey.types {
-        let average = if kind.count == 0 { 0 } else { kind.total / kind.count };
+        let average = kind.total.checked_div(kind.count).unwrap_or(0);
         let length = format!("{} {}", kind.total_length, kind.unit);
         out.push_str(&format!(
             "{:<10} {:>10} {:>6.2}% {:>8} {:>8} {length:>15} {:>12.2}\n",
