@@ -254,6 +254,7 @@ impl<'a> ScriptHost<'a> {
             Err(error)
         } else if self.worker.routes[spec.id.index()].handler.is_some() {
             let result = self.worker.call(self.inner, spec.id, args, false).0;
+            self.worker.track_reads_of(self.conn, self.inner, spec, args);
             self.worker.note_keys(self.inner, spec, args);
             result
         } else {
