@@ -182,7 +182,7 @@ fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
     let mut session = job.client.stand_in(worker.now_s);
     worker.reply = Reply::with_buffer(Vec::new(), job.client.proto);
     let args = job.args.as_args();
-    let mut wide = job.target.is_wide();
+    let mut wide = job.target.traits().is_wide();
     loop {
         worker.locks.enter();
         worker.last_tick = ticks::now();
