@@ -97,7 +97,7 @@ pub(super) fn take(wire: &mut Wire, applier: &mut Applier, history: Option<(Stri
     let to = if is_direct { "to parser" } else { "to disk" };
     match form {
         Form::Mark(_) => {
-            log!(Level::Notice, "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF {to}")
+            log!(Level::Notice, "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF {to}");
         }
         Form::Length(bytes) => {
             replication.link.total_bytes.store(bytes, Ordering::Relaxed);
