@@ -252,14 +252,15 @@ fn memory(report: &mut Report<'_>) {
         report.field(ratio, format_args!("{:.2}", excess.ratio));
         report.field(bytes, excess.bytes);
     }
+    let log_bytes = report.worker.shared.aof_report().buffer_bytes;
     report.fields(&[
-        ("mem_not_counted_for_evict", 0),
+        ("mem_not_counted_for_evict", log_bytes),
         ("mem_replication_backlog", 0),
         ("mem_total_replication_buffers", 0),
         ("mem_clients_slaves", 0),
         ("mem_clients_normal", figures.clients as u64),
         ("mem_cluster_links", 0),
-        ("mem_aof_buffer", 0),
+        ("mem_aof_buffer", log_bytes),
     ]);
     report.field("mem_allocator", crate::process::allocator::name());
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
