@@ -406,7 +406,7 @@ impl Player {
         let mut commands = 0_usize;
         let ended = loop {
             let offset = frames.offset();
-            match frames.read() {
+            match frames.next_frame() {
                 Ok(Frame::Annotation) => {}
                 Ok(Frame::Command) => {
                     if !self.session.state.has(State::IN_MULTI) {
@@ -518,7 +518,7 @@ impl Player {
 }
 
 /// Whether a command counts an expiry from now.
-pub(crate) fn is_relative(id: CommandId, args: Args<'_>) -> bool {
+fn is_relative(id: CommandId, args: Args<'_>) -> bool {
     use CommandId as C;
     match id {
         C::Expire | C::Pexpire | C::Setex | C::Psetex | C::Xadd => true,
