@@ -19,7 +19,10 @@ fn a_replica_of_ours_has_what_its_primary_has() {
     follow(&replica, primary.port());
     at_replica.check("GET before; GET old; SELECT 3; LRANGE l 0 -1", "1; nil; +OK; [b a]");
     at_primary.check("MULTI; SET a 1; INCR a; EXEC", "+OK; +QUEUED; +QUEUED; [+OK :2]");
-    at_primary.check("SELECT 5; SET five 5 EX 100; SELECT 0; FLUSHDB; SET after 1; WAIT 1 5000", "+OK; +OK; +OK; +OK; +OK; :1");
+    at_primary.check(
+        "SELECT 5; SET five 5 EX 100; SELECT 0; FLUSHDB; SET after 1; WAIT 1 5000",
+        "+OK; +OK; +OK; +OK; +OK; :1",
+    );
     at_replica.check("SELECT 0; GET a; GET after; SELECT 5; GET five", "+OK; nil; 1; +OK; 5");
     at_replica.check("SET x 1", "-READONLY You can't write against a read only replica.");
     at_replica.check("MULTI; SET x 1; EXEC", "+OK; -READONLY...; -EXECABORT...");
@@ -234,10 +237,9 @@ fn a_replica_without_its_primary_refuses_if_told_to() {
     drop(primary);
     wait_until("the link is down", LIMIT, || match client.run("GET a").to_string().as_str() {
         "1" => Err(()),
-        text => Ok(assert_eq!(
-            text,
-            "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
-        )),
+        text => {
+            Ok(assert_eq!(text, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."))
+        }
     });
     assert!(client.run("INFO").text().contains("master_link_status:down"));
 }
@@ -247,7 +249,10 @@ fn a_primary_hands_over_to_its_replica() {
     let (primary, replica) = (ours(&[]), ours(&[]));
     follow(&replica, primary.port());
     let mut client = primary.client();
-    client.check("FAILOVER ABORT; SET a 1; FAILOVER TO 127.0.0.1 1", "-ERR No failover in progress.; +OK; -ERR FAILOVER target HOST and PORT is not a replica.");
+    client.check(
+        "FAILOVER ABORT; SET a 1; FAILOVER TO 127.0.0.1 1",
+        "-ERR No failover in progress.; +OK; -ERR FAILOVER target HOST and PORT is not a replica.",
+    );
     client.check(&format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 10000", replica.port()), "+OK");
     let role = |server: &Server| server.client().info("role").unwrap();
     wait_until("the roles are exchanged", LIMIT, || {

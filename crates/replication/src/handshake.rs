@@ -115,7 +115,9 @@ impl Handshake {
         match self.state {
             State::Ping => {
                 let may_go_on = line.first() == Some(&b'+')
-                    || ["-NOAUTH", "-NOPERM", "-ERR operation not permitted"].iter().any(|known| text.starts_with(known));
+                    || ["-NOAUTH", "-NOPERM", "-ERR operation not permitted"]
+                        .iter()
+                        .any(|known| text.starts_with(known));
                 if !may_go_on {
                     return self.fail(format!("Error reply to PING from master: '{text}'"));
                 }

@@ -18,7 +18,9 @@ pub enum PayloadError {
     #[error("MASTER aborted replication with an error: {0}")]
     Refused(String),
     /// The first line is none that Redis sends.
-    #[error("Bad protocol from MASTER, the first byte is not '$' (we received '{0}'), are you sure the host and port are right?")]
+    #[error(
+        "Bad protocol from MASTER, the first byte is not '$' (we received '{0}'), are you sure the host and port are right?"
+    )]
     BadLine(String),
 }
 

@@ -69,7 +69,10 @@ pub(crate) fn equal(primary: &Server, replica: &Server) {
         }
         let is_late = std::time::Instant::now() > end;
         // Redis 7.0 and 7.2 write the scores of a digest differently.
-        if is_late || (tells_version(&mut at_primary) != tells_version(&mut at_replica) && is_quiet(&mut at_primary, &mut at_replica)) {
+        if is_late
+            || (tells_version(&mut at_primary) != tells_version(&mut at_replica)
+                && is_quiet(&mut at_primary, &mut at_replica))
+        {
             let Some(difference) = first_difference(&mut at_primary, &mut at_replica) else { return };
             if !is_late {
                 continue;
@@ -92,8 +95,7 @@ fn is_quiet(primary: &mut Client, replica: &mut Client) -> bool {
 /// What a key holds, in a form that both versions agree on.
 fn content(client: &mut Client, key: &[u8]) -> String {
     let mut ask = |words: &[&str]| {
-        let words: Vec<&[u8]> =
-            words.iter().map(|word| if *word == "KEY" { key } else { word.as_bytes() }).collect();
+        let words: Vec<&[u8]> = words.iter().map(|word| if *word == "KEY" { key } else { word.as_bytes() }).collect();
         client.call(&words).unwrap()
     };
     let kind = ask(&["TYPE", "KEY"]).text();
@@ -123,7 +125,8 @@ fn content(client: &mut Client, key: &[u8]) -> String {
         _ => {
             let entries = ask(&["XRANGE", "KEY", "-", "+"]).to_string();
             let info = ask(&["XINFO", "STREAM", "KEY"]).to_string();
-            let last = info.split("last-generated-id ").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned);
+            let last =
+                info.split("last-generated-id ").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned);
             format!("{entries} last {last:?}")
         }
     };
@@ -137,7 +140,10 @@ fn first_difference(primary: &mut Client, replica: &mut Client) -> Option<String
         replica.run(&select);
         let keys = |client: &mut Client| {
             let mut keys: Vec<Vec<u8>> = match client.run("KEYS *") {
-                Reply::Array(keys) => keys.into_iter().filter_map(|key| if let Reply::Bulk(key) = key { Some(key) } else { None }).collect(),
+                Reply::Array(keys) => keys
+                    .into_iter()
+                    .filter_map(|key| if let Reply::Bulk(key) = key { Some(key) } else { None })
+                    .collect(),
                 other => panic!("{other}"),
             };
             keys.sort();
@@ -203,8 +209,25 @@ fn is_tame(args: &[Vec<u8>]) -> bool {
     let blocks = name.starts_with('B') && !name.starts_with("BIT");
     let waits = args.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
     let others = [
-        "CONFIG", "SHUTDOWN", "QUIT", "CLIENT", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR", "RESET", "HELLO",
-        "AUTH", "WAIT", "WAITAOF", "DEBUG", "SCRIPT", "EVAL", "REPLICAOF", "SLAVEOF", "FLUSHALL",
+        "CONFIG",
+        "SHUTDOWN",
+        "QUIT",
+        "CLIENT",
+        "SUBSCRIBE",
+        "PSUBSCRIBE",
+        "SSUBSCRIBE",
+        "MONITOR",
+        "RESET",
+        "HELLO",
+        "AUTH",
+        "WAIT",
+        "WAITAOF",
+        "DEBUG",
+        "SCRIPT",
+        "EVAL",
+        "REPLICAOF",
+        "SLAVEOF",
+        "FLUSHALL",
     ];
     !blocks && !waits && !others.contains(&name.as_str())
 }

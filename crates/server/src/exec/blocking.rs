@@ -328,7 +328,11 @@ impl Worker {
         while let Some(conn) = self.timers.pop_due(now) {
             let is_over = self.end_wait(conns, conn, None);
             let waits_on = conns.state(conn).is_some_and(|session| session.state.has(State::BLOCKED));
-            if conns.state(conn).and_then(|session| session.extra.as_ref()).is_some_and(|extra| extra.wait_until_ms.is_some()) {
+            if conns
+                .state(conn)
+                .and_then(|session| session.extra.as_ref())
+                .is_some_and(|extra| extra.wait_until_ms.is_some())
+            {
                 // WAIT: it looks at the time itself.
                 conns.resume(conn);
             }

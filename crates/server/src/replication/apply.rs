@@ -111,6 +111,7 @@ impl Applier {
         if !self.worker.ready.is_empty() {
             self.worker.serve_ready();
         }
+        self.worker.broadcast_changes();
         self.worker.flush_counts();
         applied
     }
@@ -216,7 +217,10 @@ impl Applier {
     /// `propagation-error-behavior`.
     fn answer_failure(&self) {
         if self.worker.config.propagation_error_behavior != PropagationErrorBehavior::Ignore {
-            log!(Level::Warning, "This panic was caused by 'propagation-error-behavior': a command of the master failed");
+            log!(
+                Level::Warning,
+                "This panic was caused by 'propagation-error-behavior': a command of the master failed"
+            );
             self.shared.stop(1);
         }
     }

@@ -189,7 +189,8 @@ impl Worker {
                 && target.as_ref().is_none_or(|target| is_it(replica, target))
         };
         let replicas = replication.replicas();
-        let found = replicas.iter().find(has_all).map(|replica| Target { host: replica.host.clone(), port: replica.port() });
+        let found =
+            replicas.iter().find(has_all).map(|replica| Target { host: replica.host.clone(), port: replica.port() });
         let is_late = deadline_ms.is_some_and(|deadline_ms| self.now_ms >= deadline_ms);
         let successor = match (found, target) {
             (Some(found), _) => {
@@ -197,12 +198,7 @@ impl Worker {
                 found
             }
             (None, Some(target)) if is_late && is_forced => {
-                log!(
-                    Level::Notice,
-                    "FAILOVER to {}:{} time out exceeded, failing over.",
-                    target.host,
-                    target.port
-                );
+                log!(Level::Notice, "FAILOVER to {}:{} time out exceeded, failing over.", target.host, target.port);
                 target
             }
             (None, _) if is_late => {
@@ -215,9 +211,14 @@ impl Worker {
             }
         };
         self.locks.enter();
-        let is_done = behind_gate(self, |shared, locks, config| {
-            shared.replication.state.lock().failover = Failover::InProgress;
-            shared.begin_to_follow(locks, config, successor);
+        let mut is_done = false;
+        behind_gate(self, |shared, locks, config| {
+            // A write that had passed all checks may have run since; then the replica is to get it first.
+            if is_late || shared.keyspace.journal.end() == end {
+                shared.replication.state.lock().failover = Failover::InProgress;
+                shared.begin_to_follow(locks, config, successor);
+                is_done = true;
+            }
         });
         self.locks.leave();
         if is_done {

@@ -36,7 +36,8 @@ impl Shared {
         // Those that want the same get it together.
         let filter = waiting.first().and_then(|replica| replica.claimed.filter);
         let group: Vec<Arc<Replica>> = waiting.into_iter().filter(|replica| replica.claimed.filter == filter).collect();
-        let is_direct = (config.repl_diskless_sync || filter.is_some()) && group.iter().all(|replica| replica.knows_marks());
+        let is_direct =
+            (config.repl_diskless_sync || filter.is_some()) && group.iter().all(|replica| replica.knows_marks());
         if is_direct {
             let waited_ms = now_ms() - oldest_ms;
             let is_complete = usize::try_from(config.repl_diskless_sync_max_replicas)
@@ -176,19 +177,18 @@ fn send(shared: &Arc<Shared>, mut begun: Begun, config: &Config, group: &[Arc<Re
     }
     drop(begun);
     encoder.finish()?;
+    for replica in &queues.replicas {
+        // Before the end is sent: the answer to it may come at once.
+        finish(shared, replica, true);
+    }
     queues.give(mark.as_bytes())?;
-    log!(
-        Level::Notice,
-        "Diskless rdb transfer, done reading from pipe, {} replicas still up.",
-        queues.replicas.len()
-    );
+    log!(Level::Notice, "Diskless rdb transfer, done reading from pipe, {} replicas still up.", queues.replicas.len());
     for replica in &queues.replicas {
         log!(
             Level::Notice,
             "Streamed replica synchronization with replica {} succeeded (socket). Waiting for REPLCONF ACK from replica to enable streaming",
             replica.name()
         );
-        finish(shared, replica, true);
     }
     Ok(())
 }
@@ -201,7 +201,11 @@ fn send_file(shared: &Arc<Shared>, begun: Begun, config: &Config, group: &[Arc<R
     let path = file_of(config);
     let (mut file, bytes) = shared.durability.disk.open(&path)?;
     if config.rdb_del_sync_files && config.save.is_empty() && !config.appendonly {
-        log!(Level::Notice, "Removing the RDB file {} used to feed replicas in a persistence-less instance", path.display());
+        log!(
+            Level::Notice,
+            "Removing the RDB file {} used to feed replicas in a persistence-less instance",
+            path.display()
+        );
         shared.durability.disk.remove(&path)?;
     }
     for replica in group {

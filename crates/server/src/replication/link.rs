@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::log;
 use crate::process::log::Level;
 use crate::process::{error_text, now_ms};
+use crate::scripting::threads::STACK_BYTES;
 use crate::shared::Shared;
 use ::replication::handshake::{Answer, Handshake, Introduction, LINE_MAX, Next, command};
 use keyspace::LockSet;
@@ -43,7 +44,7 @@ pub(super) enum Ended {
 pub(crate) fn start(shared: &Arc<Shared>) {
     let generation = shared.replication.generation();
     let of_thread = shared.clone();
-    let spawned = std::thread::Builder::new().name("replica-link".into()).spawn(move || {
+    let spawned = std::thread::Builder::new().name("replica-link".into()).stack_size(STACK_BYTES).spawn(move || {
         let shared = of_thread;
         let _turn = shared.replication.link.turn.lock();
         run(&shared, generation);
@@ -120,7 +121,7 @@ fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
 /// The connection and what has been read and not used of it.
 pub(super) struct Wire {
     pub(super) shared: Arc<Shared>,
-    generation: u64,
+    pub(super) generation: u64,
     pub(super) stream: TcpStream,
     buffer: Vec<u8>,
     start: usize,
@@ -242,11 +243,7 @@ fn attempt(shared: &Arc<Shared>, generation: u64, target: &Target, applier: &mut
             return Err(Ended::Stopped);
         }
         Err(error) => {
-            log!(
-                Level::Warning,
-                "Master did not respond to command during SYNC handshake: {}",
-                error_text(&error)
-            );
+            log!(Level::Warning, "Master did not respond to command during SYNC handshake: {}", error_text(&error));
             return Err(Ended::Lost);
         }
     };
@@ -342,7 +339,9 @@ fn follow(wire: &mut Wire, applier: &mut Applier) -> Result<(), Ended> {
             shared.log_followed();
             link.read_offset.store(shared.keyspace.journal.end() + wire.unused().len() as u64, Ordering::Relaxed);
             if wire.unused().len() > shared.config.snapshot().client_query_buffer_limit {
-                return Err(Ended::Corrupt("The master's command is larger than 'client-query-buffer-limit'".to_owned()));
+                return Err(Ended::Corrupt(
+                    "The master's command is larger than 'client-query-buffer-limit'".to_owned(),
+                ));
             }
         }
         if !wire.is_current() {

@@ -347,7 +347,13 @@ impl Worker {
 }
 
 /// SYNC and PSYNC.
-pub(crate) fn sync(worker: &mut Worker, id: ConnId, session: &mut Session, command: CommandId, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn sync(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    command: CommandId,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     if session.state.has(State::REPLICA) {
         return Ok(Step::Done);
     }
@@ -376,7 +382,8 @@ pub(crate) fn sync(worker: &mut Worker, id: ConnId, session: &mut Session, comma
     let name = match claimed.port {
         0 => format!("client id #{}", session.id.0),
         port => {
-            let host = session.address.map_or_else(|| "127.0.0.1".to_owned(), |from| from.ip().to_canonical().to_string());
+            let host =
+                session.address.map_or_else(|| "127.0.0.1".to_owned(), |from| from.ip().to_canonical().to_string());
             format!("{}:{port}", claimed.address.unwrap_or(host))
         }
     };
@@ -425,8 +432,7 @@ fn go_on(worker: &mut Worker, id: ConnId, session: &mut Session, name: &str, his
         feed.reader = Some(reader);
         feed.is_whole = true;
     }
-    let answer =
-        if replica.claimed.knows_psync2 { format!("CONTINUE {}", names.id) } else { "CONTINUE".to_owned() };
+    let answer = if replica.claimed.knows_psync2 { format!("CONTINUE {}", names.id) } else { "CONTINUE".to_owned() };
     worker.reply.simple(answer.as_str());
     log!(
         Level::Notice,
@@ -447,7 +453,12 @@ pub(crate) fn set_waker(shared: &Arc<Shared>, replica: &Replica, reader: &Reader
 }
 
 /// REPLCONF.
-pub(crate) fn replconf(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn replconf(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    args: Args<'_>,
+) -> Result<Step, CmdError> {
     if args.len().is_multiple_of(2) {
         return Err(commands::error::SYNTAX);
     }

@@ -3,8 +3,8 @@
 use super::{Phase, kept};
 use crate::config::Config;
 use crate::process::now_ms;
-use crate::shared::Shared;
 use crate::replication::primary::Stage;
+use crate::shared::Shared;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 

@@ -17,8 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What blocked clients are told when a primary becomes a replica.
-const UNBLOCKED: &str =
-    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+const UNBLOCKED: &str = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 /// REPLICAOF host port, REPLICAOF NO ONE.
 pub(crate) fn replica_of(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
@@ -60,13 +59,7 @@ pub(crate) fn replica_of(worker: &mut Worker, session: &Session, args: Args<'_>)
         return Ok(Step::Retry);
     }
     worker.shared.role_changed();
-    log!(
-        Level::Notice,
-        "REPLICAOF {}:{} enabled (user request from '{}')",
-        target.host,
-        target.port,
-        who(session)
-    );
+    log!(Level::Notice, "REPLICAOF {}:{} enabled (user request from '{}')", target.host, target.port, who(session));
     worker.reply.ok();
     Ok(Step::Done)
 }
@@ -182,8 +175,11 @@ impl Shared {
     fn unblock_all(&self) {
         for worker in 0..self.workers() {
             let call = |worker: &mut Worker, conns: &mut net::Conns<Worker>| {
-                let blocked: Vec<net::ConnId> =
-                    conns.iter().filter(|(_, session)| session.state.has(State::BLOCKED)).map(|(conn, _)| conn).collect();
+                let blocked: Vec<net::ConnId> = conns
+                    .iter()
+                    .filter(|(_, session)| session.state.has(State::BLOCKED))
+                    .map(|(conn, _)| conn)
+                    .collect();
                 for conn in blocked {
                     worker.end_wait(conns, conn, Some(UNBLOCKED));
                 }

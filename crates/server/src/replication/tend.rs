@@ -98,7 +98,9 @@ impl Worker {
         }
         if now_ms - times.newline >= NEWLINE_MS {
             times.newline = now_ms;
-            for replica in replicas.iter().filter(|replica| matches!(replica.stage(), Stage::WaitStart | Stage::WaitEnd)) {
+            for replica in
+                replicas.iter().filter(|replica| matches!(replica.stage(), Stage::WaitStart | Stage::WaitEnd))
+            {
                 let conn = replica.conn;
                 let write = move |_: &mut Worker, conns: &mut net::Conns<Worker>| {
                     conns.write(conn, NEWLINE);

@@ -3,11 +3,11 @@
 
 use super::{client, debug, info};
 use crate::acl::commands as acl;
-use crate::replication;
 use crate::aof::State as LogState;
 use crate::aof::rewrite::Asked;
 use crate::durability::{save, shutdown};
 use crate::exec::Step;
+use crate::replication;
 use crate::session::{Session, State};
 use crate::worker::Worker;
 use commands::table::{self, CommandSpec};
