@@ -29,7 +29,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("script", &["resp"]),
     ("replication", &[]),
     ("doctor", &["options", "resp"]),
-    ("server", &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"]),
+    (
+        "server",
+        &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
+    ),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
     ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "server"]),

@@ -12,9 +12,6 @@ pub(crate) const REDIS_VERSION: &str = "7.2.5";
 
 /// The help text; `task` picks one section.
 pub(crate) fn text(program: &str, task: Option<&str>) -> String {
-    if task == Some("mix") {
-        return MIX.to_owned();
-    }
     let (tool, look) = (tool(), Look::of_stdout());
     let part = task.and_then(|task| ::options::help(&tool, program, Some(task), look));
     part.or_else(|| ::options::help(&tool, program, None, look)).unwrap_or_default()
@@ -121,7 +118,10 @@ const TRANSPORT: &[&str] = &[
 
 const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.";
 
-const TOPICS: &[Topic] = &[Topic { name: "tests", title: "Tests for -t, in the order in which they run", text: TESTS }];
+const TOPICS: &[Topic] = &[
+    Topic { name: "tests", title: "Tests for -t, in the order in which they run", text: TESTS },
+    Topic { name: "mix", title: "Mixes of commands", text: MIX },
+];
 
 const TESTS: &str = "\
   ping (ping_inline, ping_mbulk) set get incr lpush rpush lpop rpop sadd hset spop
@@ -168,10 +168,13 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 const MIX: &str = "\
-A mix draws each request by weight. --mix names tests of the suite; --op adds operations with settings of their own:
-  --op 'NAME [weight=N] [keys=KIND] [key-min=N] [key-max=N] [size=BYTES] [ttl=TIME] [command=WORDS]'
-NAME is a test of the suite unless there is a command; what is not set is that of the whole run. The same as tables of a
-workload file (--script), below the phase they belong to:
+A mix draws each request by weight. --mix names tests of the suite; --op adds
+operations with settings of their own:
+  --op 'NAME [weight=N] [keys=KIND] [key-min=N] [key-max=N] [size=BYTES]
+        [ttl=TIME] [command=WORDS]'
+NAME is a test of the suite unless there is a command; what is not set is that
+of the whole run. The same as tables of a workload file (--script), below the phase
+they belong to:
   [run]
   duration = \"60s\"
   keyspace = 1_000_000

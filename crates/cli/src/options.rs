@@ -434,10 +434,7 @@ impl Parser {
             "--eval" => self.mode(Mode::Eval(path(value))),
             "--rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: false }),
             "--functions-rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: true }),
-            "--vset-recall"
-            | "--vset-recall-count"
-            | "--vset-recall-ef"
-            | "--vset-recall-ele" => self.missing(key),
+            "--vset-recall" | "--vset-recall-count" | "--vset-recall-ef" | "--vset-recall-ele" => self.missing(key),
             "--cluster" => self.mode(Mode::Cluster(vec![value])),
             "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
                 self.tls = true;

@@ -58,6 +58,13 @@ impl Hashed {
         Hashed { at: (key.as_ptr(), key.len()), slot: locks.keyspace().slot(key), hash: hash_key(key) }
     }
 
+    /// The same for `key`, whose bytes are those of this one's.
+    #[inline]
+    #[must_use]
+    pub fn again(&self, key: &[u8]) -> Hashed {
+        Hashed { at: (key.as_ptr(), key.len()), ..*self }
+    }
+
     #[inline]
     fn is_of(&self, key: &[u8]) -> bool {
         self.at == (key.as_ptr(), key.len())
@@ -294,8 +301,7 @@ impl<'a> DbView<'a> {
     #[inline]
     pub fn read_entry(&mut self, key: &[u8]) -> Option<&Entry> {
         let (slot, hash) = self.locate(key);
-        let is_hidden =
-            self.db_ref(slot).is_some_and(|db| db.expiring > 0) && self.is_over_and_hidden(slot, hash, key);
+        let is_hidden = self.db_ref(slot).is_some_and(|db| db.expiring > 0) && self.is_over_and_hidden(slot, hash, key);
         let DbView { locks, events, db, clock, no_touch, .. } = self;
         let found = locks.slot(slot).db(*db).and_then(|part| part.table.find(hash, key));
         match found.filter(|_| !is_hidden) {

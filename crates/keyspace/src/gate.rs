@@ -197,9 +197,9 @@ impl Gate {
                 }
                 // The thread inside may wait for our core.
                 if looks.is_multiple_of(64) {
-                    yield_now()
+                    yield_now();
                 } else {
-                    pause()
+                    pause();
                 }
                 if looks.is_multiple_of(1024) && is_late(&mut started) {
                     return false;

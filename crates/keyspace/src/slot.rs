@@ -83,7 +83,14 @@ fn has_brace(key: &[u8]) -> bool {
         let differs = u64::from_le_bytes(bytes) ^ BRACES;
         differs.wrapping_sub(ONES) & !differs & (ONES << 7) != 0
     };
-    let Some(tail) = key.last_chunk::<8>() else { return key.contains(&b'{') };
+    let Some(tail) = key.last_chunk::<8>() else {
+        return match (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+            (Some(head), Some(tail)) => in_word(
+                (u64::from(u32::from_le_bytes(*head)) << 32 | u64::from(u32::from_le_bytes(*tail))).to_le_bytes(),
+            ),
+            _ => key.contains(&b'{'),
+        };
+    };
     let (words, _) = key.as_chunks::<8>();
     words.iter().any(|word| in_word(*word)) || in_word(*tail)
 }

@@ -380,7 +380,9 @@ pub(crate) fn handle_error(lua: &Lua, state: &State, error: &Value) -> mlua::Res
                     write_g(&mut text, number_of(lua, &other).unwrap_or(0.0), 14);
                 }
                 other => {
-                    text.extend_from_slice(format!("{}: {:p}", native::type_name(other), other.to_pointer()).as_bytes())
+                    text.extend_from_slice(
+                        format!("{}: {:p}", native::type_name(other), other.to_pointer()).as_bytes(),
+                    );
                 }
             }
             native::error_table(lua, &text, false)?

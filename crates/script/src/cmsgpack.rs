@@ -83,7 +83,7 @@ fn array_header(out: &mut Vec<u8>, len: usize) {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn encode_int(out: &mut Vec<u8>, n: i64) {
     match n {
-        0..=127 | -32..=-1 => out.push(n as u8),
+        -32..=127 => out.push(n as u8),
         128..=0xff => out.extend_from_slice(&[0xcc, n as u8]),
         -128..=-33 => out.extend_from_slice(&[0xd0, n as u8]),
         0x100..=0xffff => {
@@ -102,7 +102,7 @@ fn encode_int(out: &mut Vec<u8>, n: i64) {
             out.push(0xd2);
             out.extend_from_slice(&(n as i32).to_be_bytes());
         }
-        0.. => {
+        0x1_0000_0000.. => {
             out.push(0xcf);
             out.extend_from_slice(&n.to_be_bytes());
         }

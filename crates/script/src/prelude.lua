@@ -26,6 +26,8 @@ local hidden = {}
 -- How deep coroutines resume each other.
 local depth_of = setmetatable({}, { __mode = "k" })
 local DEPTH_MAX = 24
+-- The most that `load` reads.
+local SOURCE_MAX, PIECES_MAX = 16777216, 1000000
 
 local function proxy_of(real, shown)
   local proxy = {}
@@ -224,7 +226,7 @@ end
 function real.load(...)
   local reader, name = ...
   if type(reader) ~= "function" then bad(1, "load", "function", ...) end
-  local pieces, count = {}, 0
+  local pieces, count, bytes = {}, 0, 0
   while true do
     local ok, piece = pcall(reader)
     if not ok then
@@ -237,6 +239,8 @@ function real.load(...)
     end
     count = count + 1
     pieces[count] = piece
+    bytes = bytes + #tostring(piece)
+    if bytes > SOURCE_MAX or count > PIECES_MAX then return nil, "not enough memory" end
   end
   return compile(concat(pieces), name == nil and "=(load)" or name)
 end

@@ -299,9 +299,10 @@ fn run_workers(
     }
     banner::log_initialized();
     let of_history = Arc::downgrade(shared);
-    let _ = shared.durability.at_instant.set(Box::new(move || {
-        of_history.upgrade().and_then(|shared| crate::replication::file_history(&shared))
-    }));
+    let _ = shared
+        .durability
+        .at_instant
+        .set(Box::new(move || of_history.upgrade().and_then(|shared| crate::replication::file_history(&shared))));
     if load_at_start(shared, loading) {
         shared.follow_at_start();
         ready();

@@ -40,6 +40,9 @@ const SURE_SAMPLES: f64 = 3.0;
 /// The types of values, as TYPE names them.
 pub const TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
 
+/// A key of a database.
+type DbKey = (DbIndex, Box<[u8]>);
+
 struct Hot {
     db: DbIndex,
     key: Box<[u8]>,
@@ -280,7 +283,9 @@ impl Worker {
         }
         let view = DbView::new(&mut self.locks, &mut self.events, db, self.now_ms, self.clock);
         let size = view.get(key).map(size_of);
-        let Some(stats) = self.shared.key_stats.get(self.index as usize) else { return };
+        // Threads that run scripts count beyond the workers.
+        let of_worker = self.index as usize % self.shared.key_stats.len().max(1);
+        let Some(stats) = self.shared.key_stats.get(of_worker) else { return };
         let mut stats = stats.lock();
         if is_sample {
             stats.note_use(db, key, self.now_ms);
@@ -293,7 +298,7 @@ impl Worker {
     /// The hottest keys over all workers, the hottest first.
     pub(crate) fn hot_keys(&self, count: usize) -> Vec<HotKey> {
         let mut samples = 0.0;
-        let mut joined: HashMap<(DbIndex, Box<[u8]>), (f64, f64)> = HashMap::new();
+        let mut joined: HashMap<DbKey, (f64, f64)> = HashMap::new();
         for stats in &self.shared.key_stats {
             let mut stats = stats.lock();
             stats.fade(self.now_ms);
@@ -322,7 +327,7 @@ impl Worker {
 
     /// The biggest keys of each type over all workers, by their present sizes, the biggest first. `only`: of this type.
     pub(crate) fn big_keys(&mut self, count: usize, only: Option<usize>) -> Vec<BigKey> {
-        let mut known: HashMap<(DbIndex, Box<[u8]>), (usize, u64)> = HashMap::new();
+        let mut known: HashMap<DbKey, (usize, u64)> = HashMap::new();
         for stats in &self.shared.key_stats {
             for (kind, of_kind) in stats.lock().big.iter().enumerate() {
                 for big in of_kind {

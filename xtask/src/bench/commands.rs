@@ -68,7 +68,7 @@ pub(super) fn others(options: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn compared(name: &str, ours: f64, other: &str, theirs: f64, target: f64) -> Row {
+pub(super) fn compared(name: &str, ours: f64, other: &str, theirs: f64, target: f64) -> Row {
     show(Row {
         name: name.to_owned(), unit: "µs", ours, other: Some((other.to_owned(), theirs)), target: Some(target)
     })

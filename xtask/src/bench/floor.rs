@@ -1,15 +1,15 @@
 //! The floor: a bare epoll loop that answers a constant to each read. What it costs is what the
 //! kernel costs; nothing that answers over sockets in this way can cost less.
 
-use std::collections::HashMap;
 use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
+use slab::Slab;
 
 use super::race::Runner;
 
@@ -109,10 +109,13 @@ fn listen(port: u16) -> Result<OwnedFd> {
     Ok(socket)
 }
 
+/// The listener's token; no place of a client is this far.
+const LISTENER: u64 = u64::MAX;
+
 fn serve(listener: &OwnedFd, answer: &[u8]) -> Result<()> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, listener, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-    let mut streams: HashMap<u64, OwnedFd> = HashMap::new();
+    epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    let mut streams: Slab<OwnedFd> = Slab::new();
     let mut events: Vec<epoll::Event> = Vec::with_capacity(128);
     let mut buffer = vec![0; 16 * 1024];
     loop {
@@ -120,19 +123,21 @@ fn serve(listener: &OwnedFd, answer: &[u8]) -> Result<()> {
         epoll::wait(&epoll, spare_capacity(&mut events), None)?;
         for event in &events {
             let token = event.data.u64();
-            let Some(stream) = streams.get(&token) else {
+            let key = usize::try_from(token)?;
+            let Some(stream) = streams.get(key) else {
                 while let Ok(stream) = rustix::net::accept_with(listener, rustix::net::SocketFlags::NONBLOCK) {
                     rustix::net::sockopt::set_tcp_nodelay(&stream, true)?;
-                    let token = u64::try_from(stream.as_raw_fd())?;
-                    epoll::add(&epoll, stream.as_fd(), epoll::EventData::new_u64(token), epoll::EventFlags::IN)?;
-                    streams.insert(token, stream);
+                    let place = streams.vacant_entry();
+                    let token = epoll::EventData::new_u64(u64::try_from(place.key())?);
+                    epoll::add(&epoll, stream.as_fd(), token, epoll::EventFlags::IN)?;
+                    place.insert(stream);
                 }
                 continue;
             };
             let count = rustix::io::read(stream, &mut buffer).unwrap_or(0);
             let request = &buffer[..count];
             if request.is_empty() {
-                streams.remove(&token);
+                streams.remove(key);
             } else if request.windows(6).any(|word| word == b"CONFIG") {
                 // The generator asks for two settings first, and goes on without them.
                 rustix::io::write(stream, b"-ERR none\r\n")?;

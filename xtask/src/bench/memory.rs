@@ -1,9 +1,10 @@
-//! Bytes per key, field and member, by the growth of used_memory over a load.
+//! Bytes per key, field and member, by the growth of used_memory over a load; what a growing keyspace asks of the
+//! allocator and of those who wait.
 
 use anyhow::{Context, Result};
 use testkit::{Server, process};
 
-use super::race::fill;
+use super::race::{fill, start_pinned};
 use super::{Options, Row, show};
 
 /// A load, what it counts, and the most that one of them may take.
@@ -56,15 +57,18 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     for (index, case) in CASES.iter().enumerate() {
         let count = if options.quick { case.count / 10 } else { case.count };
         let mut bytes = Vec::new();
-        let mut share = 0.0;
+        let (mut share, mut grown) = (0.0, 0.0);
         for launch in [options.oxidis().args(&["--io-threads", "1"]), options.peer()] {
             let server = launch.try_start()?;
             let before = used_memory(&server)?;
+            let resident_before = process::resident_bytes(server.pid())? as f64;
             fill(server.port(), (0..count).map(case.directive))?;
             let plain = used_memory(&server)? - before;
             let mut each = vec![plain / count as f64];
             if bytes.is_empty() {
-                share = process::resident_bytes(server.pid())? as f64 / used_memory(&server)?;
+                let resident = process::resident_bytes(server.pid())? as f64;
+                share = resident / used_memory(&server)?;
+                grown = (resident - resident_before) / plain;
             }
             if index == 0 {
                 fill(server.port(), (0..count).map(|i| format!("EXPIRE key:{i:012} 100000")))?;
@@ -93,16 +97,61 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
             add("time to live of a key", 1, 20.0);
         }
         if index < 2 {
-            rows.push(show(Row {
-                name: format!("RSS / used_memory, {}", case.name),
-                unit: "×",
-                ours: share,
-                other: None,
-                target: Some(1.08),
-            }));
+            rows.push(ratio(format!("RSS / used_memory, {}", case.name), share, None));
+            rows.push(ratio(format!("RSS / used_memory, growth, {}", case.name), grown, Some(1.08)));
         }
     }
+    rows.extend(growth(options)?);
     Ok(rows)
+}
+
+fn ratio(name: String, ours: f64, target: Option<f64>) -> Row {
+    show(Row { name, unit: "×", ours, other: None, target })
+}
+
+/// The growth to ten million keys: what the process holds beyond what it uses, program and all; whether anything over
+/// 1 MiB was allocated at once; whether any command took over 1 ms. Of the last, what the machine takes from the server
+/// in the middle of a command counts too.
+fn growth(options: &Options) -> Result<Vec<Row>> {
+    let count = if options.quick { 1_000_000 } else { 10_000_000 };
+    let directives = ["--io-threads", "1", "--slowlog-log-slower-than", "1000", "--slowlog-max-len", "100000"];
+    let server = start_pinned(options.oxidis(), &directives)?;
+    let before = large_allocations(&server)?;
+    server.client().run("SLOWLOG RESET");
+    fill(server.port(), (0..count).map(|i| format!("SET key:{i:012} VXK")))?;
+    let share = process::resident_bytes(server.pid())? as f64 / used_memory(&server)?;
+    let large = large_allocations(&server)? - before;
+    let slow = server.client().call(&["SLOWLOG", "LEN"])?.integer().context("SLOWLOG LEN")? as f64;
+    let name = |what: &str| format!("{what}, growth to {}M keys", count / 1_000_000);
+    let at_most_none =
+        |what: &str, unit, ours| show(Row { name: name(what), unit, ours, other: None, target: Some(0.0) });
+    Ok(vec![
+        ratio(name("RSS / used_memory"), share, Some(1.08)),
+        at_most_none("allocations over 1 MiB", "blocks", large),
+        at_most_none("commands over 1 ms", "commands", slow),
+    ])
+}
+
+/// How many blocks over 1 MiB were ever allocated, by the allocator's own report.
+fn large_allocations(server: &Server) -> Result<f64> {
+    let report = server.client().call(&["MEMORY", "MALLOC-STATS"])?;
+    let report = report.bytes().context("MEMORY MALLOC-STATS answered no text")?;
+    let report = String::from_utf8_lossy(report);
+    // While there is one arena, its tables are the only ones.
+    let merged = report.split("Merged arenas stats").nth(1).unwrap_or(&report);
+    let is_table = |part: &&str| part.trim_start().starts_with("size");
+    let large = merged.split("\nlarge:").find(is_table).context("no stats of large blocks")?;
+    let rows = large.lines().skip(1).map_while(|line| {
+        // size, index, bytes allocated, allocations ever, …
+        let mut words = line.split_whitespace();
+        if words.clone().next() == Some("---") {
+            return Some(0.0);
+        }
+        let size: u64 = words.next()?.parse().ok()?;
+        let count: f64 = words.nth(2)?.parse().ok()?;
+        Some(if size > 1 << 20 { count } else { 0.0 })
+    });
+    Ok(rows.sum())
 }
 
 fn used_memory(server: &Server) -> Result<f64> {

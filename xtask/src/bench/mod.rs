@@ -14,6 +14,7 @@ mod log;
 mod memory;
 mod persistence;
 mod race;
+mod scripts;
 mod tail;
 mod workers;
 
@@ -32,7 +33,7 @@ usage: cargo xtask bench [GROUP …] [options]
 
   core          CPU per request of GET, SET, INCR, HSET, SADD, LPUSH at -P 1, 16 and 64
   commands      … of ZADD, MSET, LRANGE_100 and 2 KiB values
-  memory        bytes per key, field and member; RSS against used_memory
+  memory        bytes per key, field and member; RSS against used_memory; growth to 10M keys
   instructions  user instructions per request, by callgrind
   workers       CPU per request with 4 workers against 1
   generator     `oxidis benchmark` against redis-benchmark; its exactness
@@ -55,6 +56,7 @@ type Group = (&'static str, fn(&Options) -> Result<Vec<Row>>);
 const GROUPS: &[Group] = &[
     ("core", commands::core),
     ("commands", commands::others),
+    ("scripts", scripts::run),
     ("memory", memory::run),
     ("instructions", instructions::run),
     ("workers", workers::run),

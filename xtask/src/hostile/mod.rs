@@ -6,10 +6,12 @@
 
 mod access;
 mod bystander;
+mod durability;
 mod floods;
 mod frames;
 pub(crate) mod fuzz;
 mod heavy;
+mod scripts;
 
 use std::process::ExitCode;
 
@@ -68,8 +70,13 @@ impl<'a> Context<'a> {
 type Row = (&'static str, &'static str, fn(&Context<'_>) -> Result<String>);
 
 const ROWS: &[Row] = &[
+    ("A1", "kill -9 under load with appendfsync always", durability::always),
+    ("A4", "kill -9 under load with appendfsync everysec", durability::everysec),
     ("B1", "malformed frames get Redis's exact replies", frames::run),
     ("B2", "mutated pipelines over sockets", fuzz::frames),
+    ("B7", "scripts that try to leave the sandbox", scripts::sandbox),
+    ("B8", "SCRIPT KILL against loops that do not want to end", scripts::loops),
+    ("B9", "scripts that take all memory or stack", scripts::bombs),
     ("B10", "patterns that take exponential time elsewhere", fuzz::patterns),
     ("C2", "connections that announce gigabytes", floods::announced),
     ("C3", "floods before authentication that never read", floods::unread),

@@ -78,7 +78,7 @@ pub(super) fn show(session: &mut Session) -> Outcome<()> {
             complain(format_args!("SYNC with master, discarding {bytes} bytes of bulk transfer..."));
         }
         End::Mark(_) => {
-            complain(format_args!("SYNC with master, discarding bytes of bulk transfer until EOF marker..."))
+            complain(format_args!("SYNC with master, discarding bytes of bulk transfer until EOF marker..."));
         }
     }
     let bytes = receive(connection, &end, &mut io::sink(), Path::new("-"))?;

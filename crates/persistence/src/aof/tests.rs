@@ -27,7 +27,7 @@ fn replay(disk: &SimulatedDisk) -> Vec<u32> {
         let (file, _) = disk.open(&directory.join(&part.name)).unwrap();
         let mut frames = Frames::new(file, 0);
         loop {
-            match frames.next() {
+            match frames.read() {
                 Ok(Frame::Command) => {
                     let number = std::str::from_utf8(frames.arguments()[0]).unwrap().parse().unwrap();
                     all.push(number);

@@ -406,7 +406,7 @@ impl Player {
         let mut commands = 0_usize;
         let ended = loop {
             let offset = frames.offset();
-            match frames.next() {
+            match frames.read() {
                 Ok(Frame::Annotation) => {}
                 Ok(Frame::Command) => {
                     if !self.session.state.has(State::IN_MULTI) {

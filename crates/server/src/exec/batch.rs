@@ -101,6 +101,7 @@ pub(crate) fn run(worker: &mut Worker, id: ConnId, session: &mut Session, input:
     // Lent out by its pointer, so that the batch and the worker can be borrowed side by side.
     let mut batch = worker.batch.take().unwrap_or_default();
     worker.last_tick = ticks::now();
+    worker.begin_turn(worker.last_tick);
     worker.locks.enter();
     let flow = run_batches(worker, &mut batch, id, session, input);
     worker.locks.leave();
@@ -211,6 +212,8 @@ fn gather(
     let rules = session.state.has(State::RESTRICTED).then(|| worker.user_of(session).rules());
     let plain = session.state.is_plain() && worker.shared.monitors.load(Ordering::Relaxed) == 0 && !worker.is_limited();
     let keeps_writes = worker.shared.replication.keeps_writes();
+    // The key before: a pipeline that works on one key hashes it once.
+    let mut last: &[u8] = &[];
     for index in 0..GROUP {
         let start = at;
         let rest = match input.get(start..) {
@@ -230,8 +233,15 @@ fn gather(
         }
         let args = request.args(rest);
         match plan(worker, rules.as_deref(), args, keeps_writes) {
-            Some((id, hashed)) => {
-                worker.locks.keyspace().prefetch_slot(hashed.slot);
+            Some((id, key)) => {
+                let hashed = if index > 0 && is_same(last, key) {
+                    batch.keys[index - 1].again(key)
+                } else {
+                    let hashed = Hashed::new(&worker.locks, key);
+                    worker.locks.keyspace().prefetch_slot(hashed.slot);
+                    hashed
+                };
+                last = part_of(input, key);
                 batch.planned[index] = Planned { id, start, end: at };
                 batch.keys[index] = hashed;
                 batch.has_large |= at - start > LARGE_REQUEST;
@@ -242,9 +252,27 @@ fn gather(
     (GROUP, at, End::Full)
 }
 
-/// Whether a command may run in a group, and its hashed key.
+/// `part`, a piece of `whole`, borrowed from it and not from what found it.
 #[inline]
-fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>, keeps_writes: bool) -> Option<(CommandId, Hashed)> {
+fn part_of<'a>(whole: &'a [u8], part: &[u8]) -> &'a [u8] {
+    let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
+    whole.get(start..start.wrapping_add(part.len())).unwrap_or_default()
+}
+
+/// Whether two keys are equal. Others of the same length mostly differ at their end, which costs no call to see.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.last() == other.last() && one == other
+}
+
+/// Whether a command may run in a group, and its key.
+#[inline]
+fn plan<'a>(
+    worker: &Worker,
+    rules: Option<&Rules>,
+    args: Args<'a>,
+    keeps_writes: bool,
+) -> Option<(CommandId, &'a [u8])> {
     let spec = table::lookup(args.get(0)?)?;
     let route = route::of(worker.routes, spec.id);
     if !route.groups || !table::arity_ok(spec, args.len()) || args.len() > GROUP_ARGUMENTS {
@@ -257,8 +285,7 @@ fn plan(worker: &Worker, rules: Option<&Rules>, args: Args<'_>, keeps_writes: bo
     if rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
         return None;
     }
-    let key = args.get(route.single_key as usize)?;
-    Some((spec.id, Hashed::new(&worker.locks, key)))
+    Some((spec.id, args.get(route.single_key as usize)?))
 }
 
 /// Locks, prefetches and runs the first `count` planned commands; returns how many ran.
@@ -357,6 +384,9 @@ impl Worker {
     /// Asks for the memory in which keys of held slots are: all buckets, then all entries.
     #[inline]
     pub(crate) fn prefetch(&self, session: &Session, keys: &[Hashed]) {
+        // Most keys differ, and asking twice for a line does no harm; but a pipeline on one key asks once.
+        let hot = keys.iter().all(|key| key.hash == keys[0].hash);
+        let keys = if hot { keys.get(..1).unwrap_or_default() } else { keys };
         for key in keys {
             if let Some(db) = self.locks.slot(key.slot).db(session.db) {
                 db.table().prefetch_bucket(key.hash);

@@ -363,7 +363,8 @@ fn run_on_keys(
     }
     if worker.locks.keyspace().snapshots.is_active()
         && !worker.is_replaying
-        && worker.leaves_to_snapshot(id, session, spec, args) {
+        && worker.leaves_to_snapshot(id, session, spec, args)
+    {
         worker.locks.unlock_all();
         return Ok(Step::Again);
     }

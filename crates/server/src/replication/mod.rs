@@ -147,10 +147,10 @@ pub(crate) struct Figures {
 impl Replication {
     /// What a server with this configuration begins with.
     pub fn new(config: &Config) -> Replication {
-        let target = config.replicaof.as_ref().map(|primary| Target {
-            host: String::from_utf8_lossy(&primary.host).into_owned(),
-            port: primary.port,
-        });
+        let target = config
+            .replicaof
+            .as_ref()
+            .map(|primary| Target { host: String::from_utf8_lossy(&primary.host).into_owned(), port: primary.port });
         let is_replica = target.is_some();
         let phase = if is_replica { Phase::Connect } else { Phase::None };
         Replication {

@@ -88,6 +88,10 @@ impl Board {
 
     /// It has ended.
     pub(crate) fn note_end(&self, place: &Running) {
+        // Only this thread sets it.
+        if !place.is_long.load(Ordering::Relaxed) {
+            return;
+        }
         if place.is_long.swap(false, Ordering::SeqCst) {
             self.long.fetch_sub(1, Ordering::SeqCst);
             *place.details.lock() = Details::default();
