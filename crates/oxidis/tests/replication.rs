@@ -238,7 +238,8 @@ fn a_replica_without_its_primary_refuses_if_told_to() {
     wait_until("the link is down", LIMIT, || match client.run("GET a").to_string().as_str() {
         "1" => Err(()),
         text => {
-            Ok(assert_eq!(text, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."))
+            assert_eq!(text, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+            Ok(())
         }
     });
     assert!(client.run("INFO").text().contains("master_link_status:down"));
