@@ -85,8 +85,8 @@ fn kills(policy: &str, kills: u64) {
         let acked: Vec<[AtomicU64; 2]> = (0..CLIENTS).map(|_| Default::default()).collect();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for id in 0..CLIENTS {
-                let (client, acked, stop) = (server.client(), &acked[id as usize], &stop);
+            for (id, acked) in (0..CLIENTS).zip(&acked) {
+                let (client, stop) = (server.client(), &stop);
                 scope.spawn(move || write(client, id, acked, stop));
             }
             if random(3) == 0 {
