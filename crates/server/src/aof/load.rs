@@ -518,7 +518,7 @@ impl Player {
 }
 
 /// Whether a command counts an expiry from now.
-fn is_relative(id: CommandId, args: Args<'_>) -> bool {
+pub(crate) fn is_relative(id: CommandId, args: Args<'_>) -> bool {
     use CommandId as C;
     match id {
         C::Expire | C::Pexpire | C::Setex | C::Psetex | C::Xadd => true,
