@@ -466,7 +466,7 @@ fn check_rdb_reports_as_redis_does() {
          [info] 1 expires\n\
          [info] 1 already expired\n"
     );
-    let (is_fine, text) = report(&file[..44]);
+    let (is_fine, text) = report(&file[..46]);
     assert!(!is_fine);
     assert!(text.contains("--- RDB ERROR DETECTED ---\n"), "{text}");
     assert!(text.contains("] Unexpected EOF reading RDB file\n"), "{text}");
