@@ -575,10 +575,10 @@ impl<S: Service> Conns<S> {
         }
     }
 
-    /// Closes the TCP listeners. Connections and Unix sockets stay.
-    pub fn close_tcp_listeners(&mut self) {
+    /// Closes the TCP listeners, those of encrypted connections or the others. Connections and Unix sockets stay.
+    pub fn close_tcp_listeners(&mut self, secure: bool) {
         for listener in &mut self.listeners {
-            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp) {
+            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp && listener.acceptor.is_some() == secure) {
                 // Closing alone would leave it listening where another descriptor table has a copy.
                 let _ = rustix::net::shutdown(&tcp.socket, rustix::net::Shutdown::Both);
             }

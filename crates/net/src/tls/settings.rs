@@ -1,6 +1,8 @@
 //! What can be set, and what is made of it.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -82,18 +84,19 @@ pub struct ServerSettings {
 }
 
 /// What a client checks of the server's certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
     /// Nothing (`--insecure`).
     Nothing,
     /// That a trusted authority stands behind it.
+    #[default]
     Authority,
     /// That too, and that it was made for this host.
     Host(String),
 }
 
 /// All that a client's side needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientSettings {
     /// What it shows, if anything.
     pub identity: Option<Identity>,
@@ -147,6 +150,21 @@ impl fmt::Display for SettingsError {
 }
 
 impl std::error::Error for SettingsError {}
+
+impl SettingsError {
+    /// As redis-cli says it, and why.
+    pub fn for_client(&self) -> String {
+        match self {
+            SettingsError::Certificate(path, why) => format!("Invalid client certificate: {}: {why}", path.display()),
+            SettingsError::Key(path, why) => format!("Invalid private key: {}: {why}", path.display()),
+            SettingsError::Trusted(why) => format!("Invalid CA Certificate File/Directory: {why}"),
+            SettingsError::Ciphers(_, why) => format!("Error while configuring ciphers: {why}"),
+            SettingsError::Ciphersuites(_, why) => format!("Error while setting cypher suites: {why}"),
+            SettingsError::Host(name) => format!("Failed to configure SNI: '{name}' is no host name"),
+            SettingsError::Protocols(why) | SettingsError::Other(why) => why.clone(),
+        }
+    }
+}
 
 impl From<rustls::Error> for SettingsError {
     fn from(error: rustls::Error) -> Self {
@@ -296,6 +314,25 @@ impl fmt::Debug for Acceptor {
 }
 
 impl ClientSettings {
+    /// Takes one of the options with a value that redis-cli and redis-benchmark share, and our own `--tls-verify-host`.
+    /// `false`: it is none of them.
+    pub fn option(&mut self, name: &str, value: Vec<u8>) -> bool {
+        let path = |value| PathBuf::from(OsString::from_vec(value));
+        let text = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+        match name {
+            "--sni" => self.sni = Some(text(value)),
+            "--cacert" => self.trusted.file = Some(path(value)),
+            "--cacertdir" => self.trusted.directory = Some(path(value)),
+            "--cert" => self.identity.get_or_insert_default().certificate = path(value),
+            "--key" => self.identity.get_or_insert_default().key = path(value),
+            "--tls-ciphers" => self.rules.ciphers = text(value),
+            "--tls-ciphersuites" => self.rules.ciphersuites = text(value),
+            "--tls-verify-host" => self.verify = Verify::Host(text(value)),
+            _ => return false,
+        }
+        true
+    }
+
     /// Reads all files and makes what connections need.
     ///
     /// # Errors
@@ -322,6 +359,12 @@ impl ClientSettings {
             .with_custom_certificate_verifier(Arc::new(check));
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
+            Some(identity) if identity.certificate.as_os_str().is_empty() => {
+                return Err(SettingsError::Certificate(PathBuf::new(), "a key needs a certificate".to_owned()));
+            }
+            Some(identity) if identity.key.as_os_str().is_empty() => {
+                return Err(SettingsError::Key(PathBuf::new(), "a certificate needs a key".to_owned()));
+            }
             Some(identity) => {
                 let (chain, key) = identity.load()?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| identity.unusable(&error))?

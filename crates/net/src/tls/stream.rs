@@ -1,16 +1,17 @@
-//! An encrypted connection for those who block, with the timeouts of its socket.
+//! An encrypted connection for those who block, with the timeouts of its socket. On a non-blocking socket it does not block.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustls::{ClientConnection, StreamOwned};
+use rustls::ClientConnection;
 
 use super::settings::Connector;
 
 /// A TCP connection to a server, encrypted.
 pub struct Stream {
-    inner: StreamOwned<ClientConnection, TcpStream>,
+    session: ClientConnection,
+    socket: TcpStream,
 }
 
 impl Stream {
@@ -19,70 +20,111 @@ impl Stream {
     /// # Errors
     /// When the socket fails or is silent for longer than its timeout, or when the other side is not one to trust; the
     /// text says why.
-    pub fn connect(socket: TcpStream, connector: &Connector) -> io::Result<Stream> {
-        let session =
+    pub fn connect(mut socket: TcpStream, connector: &Connector) -> io::Result<Stream> {
+        let mut session =
             ClientConnection::new(connector.config.clone(), connector.name.clone()).map_err(io::Error::other)?;
-        let mut inner = StreamOwned::new(session, socket);
-        while inner.conn.is_handshaking() {
-            match inner.conn.complete_io(&mut inner.sock) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        while session.is_handshaking() {
+            match session.complete_io(&mut socket) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
             }
         }
-        Ok(Stream { inner })
+        let mut stream = Stream { session, socket };
+        stream.flush()?;
+        Ok(stream)
     }
 
     /// The socket below: for its options and its end, not for bytes.
     pub fn socket(&self) -> &TcpStream {
-        &self.inner.sock
+        &self.socket
     }
 
-    /// Whether bytes can be read without asking the socket.
-    pub fn has_buffered(&mut self) -> bool {
-        self.inner.conn.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
+    /// Whether bytes that were taken have not been sent: they go with the next write or flush.
+    pub fn has_unsent(&self) -> bool {
+        self.session.wants_write()
+    }
+
+    /// Reads from the socket once at most. `None`: what came has brought nothing to read yet.
+    ///
+    /// # Errors
+    /// When the socket fails or would block, or the other side breaks the protocol.
+    pub fn read_once(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if let Some(read) = self.take(buffer)? {
+            return Ok(Some(read));
+        }
+        let got = self.session.read_tls(&mut self.socket)?;
+        if let Err(error) = self.session.process_new_packets() {
+            // The other side is to know why.
+            let _ = self.session.write_tls(&mut self.socket);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+        let taken = self.take(buffer)?;
+        // Servers of Redis' kind may end without a word, as plain ones do.
+        Ok(if got == 0 { taken.or(Some(0)) } else { taken })
+    }
+
+    /// What is decrypted already; 0 is the end.
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.session.reader().read(buffer) {
+            Ok(read) => Ok(Some(read)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(None),
+                io::ErrorKind::UnexpectedEof => Ok(Some(0)),
+                _ => Err(error),
+            },
+        }
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.inner.read(buffer) {
-            // Servers of Redis' kind end without a word, as plain ones do.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-            read => read,
+        loop {
+            if let Some(read) = self.read_once(buffer)? {
+                return Ok(read);
+            }
         }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.inner.write(bytes)?;
-        // What rustls has kept would wait for the next call.
-        self.inner.flush()?;
-        Ok(taken)
+        self.flush()?;
+        let taken = self.session.writer().write(bytes)?;
+        match self.flush() {
+            // They are taken, so the next call is to tell.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && taken > 0 => Ok(taken),
+            Err(error) => Err(error),
+            Ok(()) => Ok(taken),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
+        while self.session.wants_write() {
+            if self.session.write_tls(&mut self.socket)? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inner.sock.as_fd()
+        self.socket.as_fd()
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.inner.conn.send_close_notify();
-        // The other side may be gone.
-        let _ = self.inner.conn.write_tls(&mut self.inner.sock);
+        self.session.send_close_notify();
+        // The other side may be gone, or take nothing more.
+        let _ = self.socket.set_nonblocking(true);
+        let _ = self.flush();
     }
 }
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("socket", &self.inner.sock).finish_non_exhaustive()
+        f.debug_struct("Stream").field("socket", &self.socket).finish_non_exhaustive()
     }
 }

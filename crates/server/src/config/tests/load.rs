@@ -196,8 +196,8 @@ fn what_does_not_act_is_told() {
         &[
             "--appendonly",
             "yes",
-            "--tls-session-caching",
-            "no",
+            "--tls-cluster",
+            "yes",
             "--activedefrag",
             "yes",
             "--lua-replicate-commands",
@@ -208,7 +208,7 @@ fn what_does_not_act_is_told() {
     let lines: Vec<&str> = startup.notices.iter().map(|(_, line)| line.as_str()).collect();
     assert!(startup.notices.iter().all(|(level, _)| *level == Level::Warning));
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains("'tls-session-caching'") && line.contains("TLS")));
+    assert!(lines.iter().any(|line| line.contains("'tls-cluster'") && line.contains("cluster")));
     assert!(lines.iter().any(|line| line.contains("'activedefrag'")));
     assert!(lines.iter().any(|line| line.contains("'lua-replicate-commands'")));
 }
