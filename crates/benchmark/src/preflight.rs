@@ -67,9 +67,8 @@ impl Connection {
             opened.map_err(|error| Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error))))?;
         let stream = match (stream, &options.connector) {
             (Stream::Tcp(socket), Some(connector)) => {
-                let secured = net::tls::Stream::connect(socket, connector).map_err(|error| {
-                    Failure(format!("Could not negotiate a TLS connection: {}\n", reason(&error)))
-                })?;
+                let secured = net::tls::Stream::connect(socket, connector)
+                    .map_err(|error| Failure(format!("Could not negotiate a TLS connection: {}\n", reason(&error))))?;
                 Stream::Secure(Box::new(secured))
             }
             (stream, _) => stream,

@@ -116,7 +116,9 @@ impl Connection {
     pub(crate) fn secure(mut self, connector: &tls::Connector) -> io::Result<Self> {
         self.stream = match self.stream {
             Stream::Tcp(socket) => Stream::Secure(Box::new(tls::Stream::connect(socket, connector)?)),
-            Stream::Unix(_) | Stream::Secure(_) => return Err(io::Error::other("only a TCP connection can be encrypted")),
+            Stream::Unix(_) | Stream::Secure(_) => {
+                return Err(io::Error::other("only a TCP connection can be encrypted"));
+            }
         };
         Ok(self)
     }

@@ -95,8 +95,18 @@ pub(crate) mod flag {
     /// Encrypted: `held` has its session.
     pub(crate) const SECURE: u16 = 1 << 13;
     /// With none of these, a connection that gets bytes is simply read and served.
-    pub(crate) const BUSY: u16 =
-        READABLE | READ_CLOSED | RUNNABLE | PAUSED | QUEUED | DIRTY | CLOSING | DEAD | BLOCKED | CONNECTING | CORKED | SECURE;
+    pub(crate) const BUSY: u16 = READABLE
+        | READ_CLOSED
+        | RUNNABLE
+        | PAUSED
+        | QUEUED
+        | DIRTY
+        | CLOSING
+        | DEAD
+        | BLOCKED
+        | CONNECTING
+        | CORKED
+        | SECURE;
 }
 
 pub(crate) struct Conn<T> {

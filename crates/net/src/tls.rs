@@ -16,8 +16,7 @@ mod suites;
 mod trust;
 
 pub use settings::{
-    Acceptor, ClientCertificates, ClientSettings, Connector, Identity, Rules, ServerSettings, SessionCache, SettingsError,
-    Trusted, Verify,
+    Acceptor, ClientCertificates, ClientSettings, Connector, Identity, Rules, ServerSettings, SessionCache,
+    SettingsError, Trusted, Verify,
 };
 pub use stream::Stream;
-

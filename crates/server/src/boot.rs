@@ -117,15 +117,12 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
     let socket_path = config.unixsocket.clone();
-    let kinds: Vec<&str> = [
-        ("tcp", config.port != 0),
-        ("unix", !socket_path.is_empty()),
-        ("tls", config.tls_port != 0),
-    ]
-    .iter()
-    .filter(|(_, on)| *on)
-    .map(|(kind, _)| *kind)
-    .collect();
+    let kinds: Vec<&str> =
+        [("tcp", config.port != 0), ("unix", !socket_path.is_empty()), ("tls", config.tls_port != 0)]
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(kind, _)| *kind)
+            .collect();
     let mut shared = Shared::new(config, config_file.as_deref(), &renamed_commands);
     shared.secure = secure;
     let shared = Arc::new(shared);

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::tls::{
-    Acceptor, ClientCertificates, ClientSettings, Connector, Identity, Rules, ServerSettings, SessionCache, Trusted, Verify,
+    Acceptor, ClientCertificates, ClientSettings, Connector, Identity, Rules, ServerSettings, SessionCache, Trusted,
+    Verify,
 };
 use parking_lot::Mutex;
 
@@ -91,12 +92,13 @@ fn server_settings(config: &Config) -> Result<ServerSettings, String> {
         TlsAuthClients::Optional => ClientCertificates::Optional,
         TlsAuthClients::Yes => ClientCertificates::Required,
     };
-    let needs_trust =
-        client_certificates != ClientCertificates::No || config.tls_cluster || config.tls_replication;
+    let needs_trust = client_certificates != ClientCertificates::No || config.tls_cluster || config.tls_replication;
     if needs_trust && trusted.file.is_none() && trusted.directory.is_none() {
-        return Err("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-cluster, tls-replication or \
+        return Err(
+            "Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-cluster, tls-replication or \
                     tls-auth-clients are enabled!"
-            .to_owned());
+                .to_owned(),
+        );
     }
     if !config.tls_dh_params_file.is_empty() {
         return Err(format!(

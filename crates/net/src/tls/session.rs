@@ -7,9 +7,9 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
-use rustls::{ClientConnection, Connection, ServerConnection};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
+use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::settings::{Acceptor, Connector};
 use crate::context::Stats;

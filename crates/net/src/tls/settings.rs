@@ -217,10 +217,7 @@ impl Trusted {
     fn of_system() -> Trusted {
         let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let first = |paths: &[&str]| paths.iter().map(PathBuf::from).find(|path| path.exists());
-        Trusted {
-            file: set("SSL_CERT_FILE").or_else(|| first(SYSTEM_FILES)),
-            directory: set("SSL_CERT_DIR"),
-        }
+        Trusted { file: set("SSL_CERT_FILE").or_else(|| first(SYSTEM_FILES)), directory: set("SSL_CERT_DIR") }
     }
 }
 
@@ -241,9 +238,8 @@ impl Rules {
         let versions = suites::versions(&self.protocols).map_err(SettingsError::Protocols)?;
         let mut cipher_suites = suites::of_tls13(&self.ciphersuites)
             .map_err(|why| SettingsError::Ciphersuites(self.ciphersuites.clone(), why))?;
-        cipher_suites.extend(
-            suites::of_tls12(&self.ciphers).map_err(|why| SettingsError::Ciphers(self.ciphers.clone(), why))?,
-        );
+        cipher_suites
+            .extend(suites::of_tls12(&self.ciphers).map_err(|why| SettingsError::Ciphers(self.ciphers.clone(), why))?);
         let provider = CryptoProvider { cipher_suites, ..rustls::crypto::ring::default_provider() };
         Ok((Arc::new(provider), versions))
     }
@@ -339,9 +335,8 @@ impl ClientSettings {
     /// When a file cannot be used or an option not be served.
     pub fn load(&self) -> Result<Connector, SettingsError> {
         let (provider, versions) = self.rules.parse()?;
-        let name_of = |text: &str| {
-            ServerName::try_from(text.to_owned()).map_err(|_| SettingsError::Host(text.to_owned()))
-        };
+        let name_of =
+            |text: &str| ServerName::try_from(text.to_owned()).map_err(|_| SettingsError::Host(text.to_owned()));
         let (is_checked, host) = match &self.verify {
             Verify::Nothing => (false, None),
             Verify::Authority => (true, None),

@@ -34,9 +34,9 @@ fn ciphers() -> [Named; 6] {
 
 /// Words of OpenSSL's cipher lists that name what is never offered here: to leave it out is to do nothing.
 const NEVER_OFFERED: &[&str] = &[
-    "aNULL", "eNULL", "NULL", "MEDIUM", "LOW", "EXP", "EXPORT", "MD5", "SHA1", "SHA", "RC4", "RC2", "DES", "3DES", "IDEA",
-    "SEED", "CAMELLIA", "ARIA", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "DH", "kDH", "DHE", "EDH", "kRSA", "CBC",
-    "SSLv2", "SSLv3",
+    "aNULL", "eNULL", "NULL", "MEDIUM", "LOW", "EXP", "EXPORT", "MD5", "SHA1", "SHA", "RC4", "RC2", "DES", "3DES",
+    "IDEA", "SEED", "CAMELLIA", "ARIA", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "DH", "kDH", "DHE", "EDH", "kRSA",
+    "CBC", "SSLv2", "SSLv3",
 ];
 
 /// The versions of `tls-protocols`; an empty text means all.

@@ -5,9 +5,9 @@
 //! may refuse; then it is asked to act on the old ones again.
 
 use crate::boot;
+use crate::boot::TcpKind;
 use crate::config::{ApplyError, Config, Directive, SetContext};
 use crate::exec::Step;
-use crate::boot::TcpKind;
 use crate::process::{allocator, crash, limits, log, system, title};
 use crate::secure::{self, Secure};
 use crate::session::{Session, State};
@@ -197,8 +197,7 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
 /// of its own.
 fn listen_anew(shared: &Arc<Shared>, asker: u16, config: &Config, kind: TcpKind) -> Result<(), ()> {
     let is_new_port = kind.port(&shared.config.snapshot()) != kind.port(config);
-    let (mut of_asker, _) =
-        boot::open_tcp_listeners(config, &shared.secure, kind, 1, is_new_port).ok_or(())?;
+    let (mut of_asker, _) = boot::open_tcp_listeners(config, &shared.secure, kind, 1, is_new_port).ok_or(())?;
     for worker in 0..shared.workers() {
         #[allow(clippy::cast_possible_truncation)]
         let worker = worker as u16;
@@ -209,7 +208,8 @@ fn listen_anew(shared: &Arc<Shared>, asker: u16, config: &Config, kind: TcpKind)
             let config = config.clone();
             Box::new(move |worker: &mut Worker, conns| {
                 // A failure here is in the log; the other workers take the clients.
-                let opened = boot::open_tcp_listeners(&config, &worker.shared.secure, kind, 1, false).and_then(|(mut all, _)| all.pop());
+                let opened = boot::open_tcp_listeners(&config, &worker.shared.secure, kind, 1, false)
+                    .and_then(|(mut all, _)| all.pop());
                 exchange(conns, kind, opened.unwrap_or_default());
             })
         };

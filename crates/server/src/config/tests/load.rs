@@ -193,16 +193,7 @@ fn renamed_commands_and_users_are_handed_on() {
 #[test]
 fn what_does_not_act_is_told() {
     let startup = start(
-        &[
-            "--appendonly",
-            "yes",
-            "--tls-cluster",
-            "yes",
-            "--activedefrag",
-            "yes",
-            "--lua-replicate-commands",
-            "yes",
-        ],
+        &["--appendonly", "yes", "--tls-cluster", "yes", "--activedefrag", "yes", "--lua-replicate-commands", "yes"],
         "",
     );
     let lines: Vec<&str> = startup.notices.iter().map(|(_, line)| line.as_str()).collect();
