@@ -112,10 +112,15 @@ impl Connection {
         Ok(Self::new(Stream::Unix(UnixStream::connect(path)?)))
     }
 
-    /// Makes a connection that nothing was sent on yet an encrypted one.
-    pub(crate) fn secure(mut self, connector: &tls::Connector) -> io::Result<Self> {
+    /// Makes a connection that nothing was sent on yet an encrypted one. No answer may take longer than the timeout.
+    pub(crate) fn secure(mut self, connector: &tls::Connector, timeout: Option<Duration>) -> io::Result<Self> {
         self.stream = match self.stream {
-            Stream::Tcp(socket) => Stream::Secure(Box::new(tls::Stream::connect(socket, connector)?)),
+            Stream::Tcp(socket) => {
+                socket.set_read_timeout(timeout)?;
+                let stream = tls::Stream::connect(socket, connector)?;
+                stream.socket().set_read_timeout(None)?;
+                Stream::Secure(Box::new(stream))
+            }
             Stream::Unix(_) | Stream::Secure(_) => {
                 return Err(io::Error::other("only a TCP connection can be encrypted"));
             }

@@ -94,7 +94,7 @@ impl Session {
             ),
         };
         let connection = match (connection, &server.connector) {
-            (Ok(connection), Some(connector)) => match connection.secure(connector) {
+            (Ok(connection), Some(connector)) => match connection.secure(connector, server.connect_timeout) {
                 Err(error) => {
                     if report == Report::Loud {
                         complain(format_args!("Could not negotiate a TLS connection: {}", os_text(&error)));

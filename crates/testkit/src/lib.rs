@@ -15,8 +15,8 @@
 //! [`differential`] compares two servers on random commands; [`history`] decides whether what
 //! concurrent clients saw can be explained by one order of their operations.
 
-pub mod authority;
-mod binary;
+mod authority;
+pub mod binary;
 pub mod client;
 pub mod differential;
 pub mod history;
