@@ -196,6 +196,11 @@ impl Session {
         })
     }
 
+    /// Seed of the random numbers, given or chosen.
+    pub(crate) fn seed(&self) -> u32 {
+        self.seed
+    }
+
     /// The servers that the load goes to.
     pub(crate) fn servers(&self) -> &[Server] {
         &self.servers

@@ -118,5 +118,10 @@ fn verbatim(out: &mut String, text: &str) {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga").replace('~', "\\(ti")
+    text.replace('\\', "\\e")
+        .replace('-', "\\-")
+        .replace('\'', "\\(aq")
+        .replace('`', "\\(ga")
+        .replace('~', "\\(ti")
+        .replace('…', "...")
 }

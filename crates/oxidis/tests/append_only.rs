@@ -86,7 +86,7 @@ fn kills(policy: &str, kills: u64) {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for id in 0..CLIENTS {
-                let (client, acked, stop) = (server.client(), &acked[id as usize], &stop);
+                let (client, acked, stop) = (server.client(), &acked[usize::try_from(id).unwrap()], &stop);
                 scope.spawn(move || write(client, id, acked, stop));
             }
             if random(3) == 0 {

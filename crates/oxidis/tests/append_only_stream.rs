@@ -112,10 +112,10 @@ fn is_determined(args: &[Vec<u8>]) -> bool {
     // Redis 7.2 records a SET with PXAT as it stands, 7.0 without its other options.
     let has_pxat = args.iter().any(|word| word.eq_ignore_ascii_case(b"pxat"));
     let star = args.iter().any(|word| word.starts_with(b"*"));
+    let is_open = (has_pxat && name == "SET") || (star && name == "XADD");
     is_tame(args)
+        && !is_open
         && !matches!(rule_of(args), Rule::Random(_) | Rule::Pop | Rule::Scan | Rule::Dump)
-        && !(has_pxat && name == "SET")
-        && !(name == "XADD" && star)
         && !matches!(name.as_str(), "RESTORE" | "PFDEBUG" | "OBJECT")
 }
 

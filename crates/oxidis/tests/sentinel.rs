@@ -8,7 +8,7 @@ use replicas::{equal, follow, launch_ours, log_of, up};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use testkit::process::Signal;
-use testkit::{Client, Server, binary, server::free_port, wait_until};
+use testkit::{Client, Reply, Server, binary, server::free_port, wait_until};
 
 /// A sentinel; ended when dropped.
 struct Sentinel {
@@ -58,9 +58,9 @@ impl Sentinel {
 
     /// A field of what it knows of the primary.
     fn field(&self, name: &str) -> String {
-        let text = self.client().run("SENTINEL MASTER ours").to_string();
-        let mut words = text.trim_matches(['[', ']']).split(' ');
-        words.find(|word| *word == name).map(|_| ()).map_or(String::new(), |()| words.next().unwrap_or("").to_owned())
+        let Reply::Array(words) = self.client().run("SENTINEL MASTER ours") else { return String::new() };
+        let words: Vec<String> = words.iter().map(Reply::text).collect();
+        words.chunks(2).find(|pair| pair[0] == name).map(|pair| pair[1].clone()).unwrap_or_default()
     }
 
     /// The port of the primary that clients are told.
@@ -93,22 +93,25 @@ fn sentinels_fail_over_between_two_of_ours() {
     let old_port = primary.port();
     primary.stop(Signal::Kill).unwrap();
     let killed = Instant::now();
-    let mut client = replica.client();
+    // Sentinels close the connections of clients when they change a role.
     wait_until("the replica takes writes", Duration::from_secs(30), || {
-        let answer = client.run("SET b 2").to_string();
-        if answer == "+OK" { Ok(()) } else { Err(answer) }
+        match replica.client().call(&["SET", "b", "2"]) {
+            Ok(Reply::Simple(_)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     });
     eprintln!("first write after {:?}", killed.elapsed());
-    client.check("GET a", "1");
     let expected = format!("[127.0.0.1 {}]", replica.port());
     wait_until("the sentinels tell of it", Duration::from_secs(20), || {
         let told: Vec<String> = sentinels.iter().map(Sentinel::primary).collect();
         if told.iter().all(|one| *one == expected) { Ok(()) } else { Err(told) }
     });
+    replica.client().check("GET a; GET b", "1; 2");
     // The old primary comes back and is made a replica.
     let back = launch_ours(&[]).port(old_port).directory(directories[0].path()).start();
     wait_until("the old primary follows", Duration::from_secs(40), || {
-        let port = back.client().info("master_port").unwrap_or_default();
+        let mut client = Client::connect(back.port()).map_err(|error| error.to_string())?;
+        let port = client.info("master_port").unwrap_or_default();
         if port == replica.port().to_string() { Ok(()) } else { Err(log_of(&back)) }
     });
     up(&back);

@@ -158,6 +158,28 @@ fn broadcasting_clients_hear_of_their_prefixes() {
 }
 
 #[test]
+fn what_scripts_read_and_change_counts() {
+    let server = server();
+    let (mut cache, mut all, mut writer) = (resp3(&server), resp3(&server), server.client());
+    let get = "EVAL \"return redis.call('get', KEYS[1])\" 1 k";
+    let slow_get =
+        "EVAL \"local value = redis.call('get', KEYS[1]) for i = 1, 300000 do local x = i * i end return value\" 1 k";
+    let set = "EVAL \"return redis.call('set', KEYS[1], ARGV[1])\" 1 k v";
+    cache.check("CLIENT TRACKING on", "+OK");
+    all.check("CLIENT TRACKING on BCAST", "+OK");
+    for read in [get, slow_get] {
+        assert!(!cache.run(read).is_error());
+        assert_eq!(writer.run(set).text(), "OK");
+        pushed(&mut cache, ">[invalidate [k]]");
+        pushed(&mut all, ">[invalidate [k]]");
+    }
+    // Its own script's change comes behind the script's reply.
+    cache.check("GET k", "v");
+    assert_eq!(cache.run(set).text(), "OK");
+    pushed(&mut cache, ">[invalidate [k]]");
+}
+
+#[test]
 fn optin_and_optout_choose_what_is_remembered() {
     let server = server();
     let (mut cache, mut writer) = (resp3(&server), server.client());

@@ -76,7 +76,7 @@ impl History {
     pub fn decide(&self, id: &[u8], offset: i64, kept: Option<Kept>) -> Decision {
         let is_ours = id.eq_ignore_ascii_case(self.id.as_bytes());
         let is_second = id.eq_ignore_ascii_case(self.second_id.as_bytes());
-        if !is_ours && !(is_second && offset <= self.second_offset) {
+        if !(is_ours || is_second && offset <= self.second_offset) {
             return Decision::Full(match id {
                 [b'?', ..] => Reason::Asked,
                 _ if is_second => Reason::BeyondPromotion,

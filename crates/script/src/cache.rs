@@ -57,12 +57,62 @@ pub struct Script {
     pub shebang_len: usize,
     /// Its flags.
     pub flags: ScriptFlags,
-    traits: AtomicU8,
+    traits: Traits,
+}
+
+/// What runs of a script or function have shown of it.
+#[derive(Debug, Default)]
+pub struct Traits {
+    bits: AtomicU8,
+    /// Long runs, less short ones since.
+    strikes: AtomicU8,
 }
 
 const PROVEN: u8 = 1;
-const SLOW: u8 = 2;
-const WIDE: u8 = 4;
+const WIDE: u8 = 2;
+/// A thread that had to wait for a core looks slow: one long run alone says nothing.
+const STRIKES_SLOW: u8 = 3;
+const STRIKES_MAX: u8 = 8;
+
+impl Traits {
+    /// It has run to its end within a short time, or cannot run long.
+    pub fn is_proven(&self) -> bool {
+        self.bits.load(Ordering::Relaxed) & PROVEN != 0
+    }
+
+    /// It has taken long several times of late.
+    pub fn is_slow(&self) -> bool {
+        self.strikes.load(Ordering::Relaxed) >= STRIKES_SLOW
+    }
+
+    /// It has touched keys that it did not declare.
+    pub fn is_wide(&self) -> bool {
+        self.bits.load(Ordering::Relaxed) & WIDE != 0
+    }
+
+    /// Notes a short run.
+    pub fn note_proven(&self) {
+        if !self.is_proven() {
+            self.bits.fetch_or(PROVEN, Ordering::Relaxed);
+        }
+        // Counts that get lost between threads do no harm.
+        let strikes = self.strikes.load(Ordering::Relaxed);
+        if strikes > 0 {
+            self.strikes.store(strikes - 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a long run.
+    pub fn note_slow(&self) {
+        let strikes = self.strikes.load(Ordering::Relaxed);
+        self.strikes.store(strikes.saturating_add(1).min(STRIKES_MAX), Ordering::Relaxed);
+    }
+
+    /// Notes a key that was not declared.
+    pub fn note_wide(&self) {
+        self.bits.fetch_or(WIDE, Ordering::Relaxed);
+    }
+}
 
 impl Script {
     /// Reads a script's shebang line.
@@ -71,8 +121,11 @@ impl Script {
     /// The text of the error reply, without `ERR `.
     pub fn new(sha: Sha, body: &[u8]) -> Result<Script, Cow<'static, str>> {
         let (flags, shebang_len) = shebang::script_flags(body)?;
-        let traits = if is_straight(body) { PROVEN } else { 0 };
-        Ok(Script { sha, body: body.into(), shebang_len, flags, traits: AtomicU8::new(traits) })
+        let traits = Traits::default();
+        if is_straight(body) {
+            traits.note_proven();
+        }
+        Ok(Script { sha, body: body.into(), shebang_len, flags, traits })
     }
 
     /// The text to compile.
@@ -80,36 +133,9 @@ impl Script {
         &self.body[self.shebang_len..]
     }
 
-    /// It has run to its end within a short time, or cannot run long.
-    pub fn is_proven(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & PROVEN != 0
-    }
-
-    /// It has taken long at least once.
-    pub fn is_slow(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & SLOW != 0
-    }
-
-    /// It has touched keys that it did not declare.
-    pub fn is_wide(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & WIDE != 0
-    }
-
-    /// Notes a short run.
-    pub fn note_proven(&self) {
-        if !self.is_proven() {
-            self.traits.fetch_or(PROVEN, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes a long run.
-    pub fn note_slow(&self) {
-        self.traits.fetch_or(SLOW, Ordering::Relaxed);
-    }
-
-    /// Notes a key that was not declared.
-    pub fn note_wide(&self) {
-        self.traits.fetch_or(WIDE, Ordering::Relaxed);
+    /// What its runs have shown of it.
+    pub fn traits(&self) -> &Traits {
+        &self.traits
     }
 }
 

@@ -36,7 +36,7 @@ pub mod vm;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Script, ScriptCache, Sha, sha1_hex};
+pub use cache::{Script, ScriptCache, Sha, Traits, sha1_hex};
 pub use host::{Host, LogLevel, Refused, Tick};
 pub use libraries::{Libraries, Library, LibraryFunction};
 pub use shebang::ScriptFlags;

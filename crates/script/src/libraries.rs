@@ -3,6 +3,7 @@
 //! The registry holds texts and descriptions. The functions themselves live in interpreters: each runs a library's text
 //! when one of its functions is first called there, so a library's local variables are one interpreter's own.
 
+use crate::cache::Traits;
 use crate::native::{Call, Raise, number_of, with_code};
 use crate::shebang::{BAD_NAME, ScriptFlags, is_name};
 use arc_swap::ArcSwap;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// One function of a library.
@@ -23,42 +24,13 @@ pub struct LibraryFunction {
     pub description: Option<Vec<u8>>,
     /// Its flags.
     pub flags: ScriptFlags,
-    traits: AtomicU8,
+    traits: Traits,
 }
 
-const PROVEN: u8 = 1;
-const SLOW: u8 = 2;
-const WIDE: u8 = 4;
-
 impl LibraryFunction {
-    /// It has run to its end within a short time.
-    pub fn is_proven(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & PROVEN != 0
-    }
-
-    /// It has taken long at least once.
-    pub fn is_slow(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & SLOW != 0
-    }
-
-    /// It has touched keys that it did not declare.
-    pub fn is_wide(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & WIDE != 0
-    }
-
-    /// Notes a short run.
-    pub fn note_proven(&self) {
-        self.traits.fetch_or(PROVEN, Ordering::Relaxed);
-    }
-
-    /// Notes a long run.
-    pub fn note_slow(&self) {
-        self.traits.fetch_or(SLOW, Ordering::Relaxed);
-    }
-
-    /// Notes a key that was not declared.
-    pub fn note_wide(&self) {
-        self.traits.fetch_or(WIDE, Ordering::Relaxed);
+    /// What its runs have shown of it.
+    pub fn traits(&self) -> &Traits {
+        &self.traits
     }
 }
 
@@ -232,7 +204,7 @@ fn text_of(call: &Call<'_>, value: &Value) -> Option<Vec<u8>> {
 
 fn made(name: &[u8], description: Option<Vec<u8>>, flags: ScriptFlags, callback: mlua::Function) -> Registered {
     let name = String::from_utf8_lossy(name).into_owned();
-    Ok((LibraryFunction { name, description, flags, traits: AtomicU8::new(0) }, callback))
+    Ok((LibraryFunction { name, description, flags, traits: Traits::default() }, callback))
 }
 
 fn read_positional(call: &Call<'_>) -> Registered {

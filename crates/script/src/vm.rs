@@ -78,12 +78,18 @@ pub struct Vm {
     globals: Table,
     loading: Table,
     of_globals: Table,
-    xpcall: Function,
+    /// Handles of functions cost a slot of the binding's each time they are cloned: these are shared.
+    calls: Rc<Calls>,
     pcall: Function,
+    scripts: HashMap<Sha, Rc<Function>, foldhash::fast::RandomState>,
+    libraries: std::collections::HashMap<u64, std::collections::HashMap<String, Function>>,
+}
+
+/// Functions that start a script.
+struct Calls {
+    xpcall: Function,
     invoke: Function,
     handler: Function,
-    scripts: HashMap<Sha, Function, foldhash::fast::RandomState>,
-    libraries: std::collections::HashMap<u64, std::collections::HashMap<String, Function>>,
 }
 
 impl Vm {
@@ -106,10 +112,8 @@ impl Vm {
             globals: parts.raw_get("globals")?,
             loading: parts.raw_get("loading")?,
             of_globals: parts.raw_get("of_globals")?,
-            xpcall: parts.raw_get("xpcall")?,
+            calls: Rc::new(Calls { xpcall: parts.raw_get("xpcall")?, invoke: parts.raw_get("invoke")?, handler }),
             pcall,
-            invoke: parts.raw_get("invoke")?,
-            handler,
             lua,
             state,
             kind,
@@ -143,12 +147,13 @@ impl Vm {
     ///
     /// # Errors
     /// Lua's text.
-    pub fn compile(&mut self, script: &Script) -> Result<Function, String> {
+    pub fn compile(&mut self, script: &Script) -> Result<Rc<Function>, String> {
         if let Some(function) = self.scripts.get(&script.sha) {
             return Ok(function.clone());
         }
         let function = api::chunk(&self.lua, script.code(), b"@user_script")
             .map_err(|error| text_of(&self.lua, &self.state, &error))?;
+        let function = Rc::new(function);
         self.scripts.insert(script.sha, function.clone());
         Ok(function)
     }
@@ -164,8 +169,8 @@ impl Vm {
         if let Err(error) = set {
             return self.broken(run, &error);
         }
-        let (xpcall, handler) = (self.xpcall.clone(), self.handler.clone());
-        self.finish(host, run, out, move || xpcall.call((function, handler)))
+        let calls = self.calls.clone();
+        self.finish(host, run, out, move || calls.xpcall.call((function, &calls.handler)))
     }
 
     /// Calls a function of a library, which is loaded first if need be.
@@ -184,8 +189,8 @@ impl Vm {
             Ok(tables) => tables,
             Err(error) => return self.broken(run, &error),
         };
-        let (invoke, handler) = (self.invoke.clone(), self.handler.clone());
-        self.finish(host, run, out, move || invoke.call((function, handler, keys, args)))
+        let calls = self.calls.clone();
+        self.finish(host, run, out, move || calls.invoke.call((function, &calls.handler, keys, args)))
     }
 
     /// Runs the text of a library and returns what it registers. `limited`: it has half a second.

@@ -283,7 +283,9 @@ impl Worker {
         }
         let view = DbView::new(&mut self.locks, &mut self.events, db, self.now_ms, self.clock);
         let size = view.get(key).map(size_of);
-        let Some(stats) = self.shared.key_stats.get(self.index as usize) else { return };
+        // Threads that run scripts count beyond the workers.
+        let of_worker = self.index as usize % self.shared.key_stats.len().max(1);
+        let Some(stats) = self.shared.key_stats.get(of_worker) else { return };
         let mut stats = stats.lock();
         if is_sample {
             stats.note_use(db, key, self.now_ms);

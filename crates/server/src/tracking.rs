@@ -161,7 +161,8 @@ pub(crate) fn track_reads(db: &mut DbView<'_>, tracker: Tracker, spec: &CommandS
 impl Worker {
     /// How a connection of this worker is known to the keyspace.
     pub(crate) fn tracker(&self, conn: ConnId) -> Tracker {
-        Tracker { worker: self.index, token: conn.as_u64() }
+        let here = Tracker { worker: self.index, token: conn.as_u64() };
+        self.stands_for.filter(|client| client.token == here.token).unwrap_or(here)
     }
 
     /// The session's place in the table, if the keys it reads now are to be remembered.

@@ -132,6 +132,8 @@ pub struct Worker {
     pub(crate) timers: Timers<ConnId>,
     pub(crate) monitors: Vec<ConnId>,
     pub(crate) tracking: WorkerTracking,
+    /// The client whose script runs here, on a thread that is no event loop.
+    pub(crate) stands_for: Option<keyspace::tracking::Tracker>,
     pub(crate) sampler: crate::key_stats::Sampler,
     pub(crate) cron: crate::cron::Cron,
     pub(crate) ticks_rate: ticks::Rate,
@@ -181,6 +183,7 @@ impl Worker {
             timers: Timers::new(),
             monitors: Vec::new(),
             tracking: WorkerTracking::default(),
+            stands_for: None,
             sampler: crate::key_stats::Sampler::default(),
             cron: crate::cron::Cron::new(index),
             ticks_rate: ticks::Rate::get(),

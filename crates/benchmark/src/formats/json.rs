@@ -136,6 +136,7 @@ pub(super) fn document(session: &Session, arguments: &[String], started: SystemT
         "schema": SCHEMA,
         "tool": concat!("oxidis benchmark ", env!("CARGO_PKG_VERSION")),
         "argv": arguments,
+        "seed": session.seed(),
         "host": {
             "cpus": std::thread::available_parallelism().map_or(1, usize::from),
             "cpu": cpu_model(),

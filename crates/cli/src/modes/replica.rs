@@ -71,24 +71,20 @@ pub(super) fn save(session: &mut Session, path: &Path, functions_only: bool) -> 
 pub(super) fn show(session: &mut Session) -> Outcome<()> {
     session.connect_or_exit()?;
     let Ok(connection) = session.connection() else { return Err(Exit(1)) };
-    configure(connection, "capa", "eof")?;
+    // Without a mark the stream follows at once; with one a primary would wait for an acknowledgement.
     let end = ask(connection, "SYNC")?;
     match &end {
         End::Length(bytes) => {
             complain(format_args!("SYNC with master, discarding {bytes} bytes of bulk transfer..."));
         }
         End::Mark(_) => {
-            complain(format_args!("SYNC with master, discarding bytes of bulk transfer until EOF marker..."))
+            complain(format_args!("SYNC with master, discarding bytes of bulk transfer until EOF marker..."));
         }
     }
     let bytes = receive(connection, &end, &mut io::sink(), Path::new("-"))?;
     match end {
         End::Length(_) => complain(format_args!("SYNC done. Logging commands from master.")),
         End::Mark(_) => complain(format_args!("SYNC done after {bytes} bytes. Logging commands from master.")),
-    }
-    // The primary waits for it before it begins.
-    if let Err(error) = connection.send(&["REPLCONF", "ACK", "0"]) {
-        return fail(format_args!("Error writing to master: {error}"));
     }
     loop {
         match connection.read() {

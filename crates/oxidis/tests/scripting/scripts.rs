@@ -375,7 +375,7 @@ local x = unpack({}, 1, 1e8)
 local x = unpack()
 local x = unpack(5)
 -- coroutines
-local co = coroutine.create(function(a) local b = coroutine.yield(a + 1) return b * 2 end) return {select(2, coroutine.resume(co, 1)), select(2, coroutine.resume(co, 10)), coroutine.status(co)}
+local co = coroutine.create(function(a) return coroutine.yield(a + 1) * 2 end) local r = coroutine.resume return {select(2, r(co, 1)), select(2, r(co, 10))}
 local f = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) return {f(), f(), f()}
 local co = coroutine.create(function() error('in co') end) local ok, e = coroutine.resume(co) return e
 local co = coroutine.create(function() redis.call('nope') end) local ok, e = coroutine.resume(co) return {type(e), e.err}

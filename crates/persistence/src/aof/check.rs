@@ -174,7 +174,7 @@ impl Check<'_> {
                 valid = frames.offset();
             }
             let offset = frames.offset();
-            match frames.next() {
+            match frames.next_frame() {
                 Ok(Frame::End) => {
                     if in_multi {
                         problem = Some("Reached EOF before reading EXEC for MULTI".to_owned());

@@ -112,7 +112,7 @@ impl Frames {
     ///
     /// # Errors
     /// See [`FrameError`].
-    pub fn next(&mut self) -> Result<Frame, FrameError> {
+    pub fn next_frame(&mut self) -> Result<Frame, FrameError> {
         if self.at >= READ_BYTES {
             self.buffer.drain(..self.at);
             self.base += self.at as u64;
@@ -249,13 +249,13 @@ mod tests {
     #[test]
     fn commands_and_annotations_come_in_order() {
         let mut frames = frames(b"#TS:12\r\n*2\r\n$3\r\nDEL\r\n$0\r\n\r\n*1\r\n$4\r\nEXEC\r\n");
-        assert!(matches!(frames.next(), Ok(Frame::Annotation)));
+        assert!(matches!(frames.next_frame(), Ok(Frame::Annotation)));
         assert_eq!(frames.annotation(), b"#TS:12");
-        assert!(matches!(frames.next(), Ok(Frame::Command)));
+        assert!(matches!(frames.next_frame(), Ok(Frame::Command)));
         assert_eq!(frames.arguments(), vec![&b"DEL"[..], b""]);
         assert_eq!(frames.line(), 7);
-        assert!(matches!(frames.next(), Ok(Frame::Command)));
-        assert!(matches!(frames.next(), Ok(Frame::End)));
+        assert!(matches!(frames.next_frame(), Ok(Frame::Command)));
+        assert!(matches!(frames.next_frame(), Ok(Frame::End)));
     }
 
     #[test]
@@ -263,12 +263,12 @@ mod tests {
         let whole = b"*2\r\n$3\r\nSET\r\n$5\r\nab\r\nc\r\n";
         for len in 1..whole.len() {
             let mut frames = frames(&whole[..len]);
-            assert!(matches!(frames.next(), Err(FrameError::Truncated)), "{len}");
+            assert!(matches!(frames.next_frame(), Err(FrameError::Truncated)), "{len}");
             assert_eq!(frames.offset(), 0);
             let mut zeros = whole[..len].to_vec();
             zeros.resize(whole.len() + 70_000, 0);
             let mut frames = super::tests::frames(&zeros);
-            assert!(matches!(frames.next(), Err(FrameError::Truncated)), "{len} and zeros");
+            assert!(matches!(frames.next_frame(), Err(FrameError::Truncated)), "{len} and zeros");
         }
     }
 
@@ -283,8 +283,8 @@ mod tests {
             (b"*1\r\n$4\r\nPING\r\n*1x\r\n$-1\r\n\r\n", 15),
         ] {
             let mut frames = frames(bytes);
-            assert!(frames.next().is_ok());
-            match frames.next() {
+            assert!(frames.next_frame().is_ok());
+            match frames.next_frame() {
                 Err(FrameError::Malformed { offset, .. }) => assert_eq!(offset, place, "{bytes:?}"),
                 other => panic!("{other:?} for {bytes:?}"),
             }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_declared_size_takes_no_memory() {
         let mut frames = frames(b"*2147483647\r\n$9000000000\r\nab");
-        assert!(matches!(frames.next(), Err(FrameError::Truncated)));
+        assert!(matches!(frames.next_frame(), Err(FrameError::Truncated)));
         assert!(frames.buffer.capacity() < 1 << 20);
     }
 
@@ -309,12 +309,12 @@ mod tests {
         bytes.extend_from_slice(format!("*1\r\n${}\r\n{}\r\n", 1_000_000, "x".repeat(1_000_000)).as_bytes());
         let mut frames = frames(&bytes);
         for number in 0..5_000 {
-            frames.next().unwrap();
+            frames.next_frame().unwrap();
             assert_eq!(frames.arguments()[1].len(), number % 300);
         }
-        frames.next().unwrap();
+        frames.next_frame().unwrap();
         assert_eq!(frames.arguments()[0].len(), 1_000_000);
-        assert!(matches!(frames.next(), Ok(Frame::End)));
+        assert!(matches!(frames.next_frame(), Ok(Frame::End)));
         assert_eq!(frames.offset(), bytes.len() as u64);
     }
 }

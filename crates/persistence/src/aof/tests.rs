@@ -27,7 +27,7 @@ fn replay(disk: &SimulatedDisk) -> Vec<u32> {
         let (file, _) = disk.open(&directory.join(&part.name)).unwrap();
         let mut frames = Frames::new(file, 0);
         loop {
-            match frames.next() {
+            match frames.next_frame() {
                 Ok(Frame::Command) => {
                     let number = std::str::from_utf8(frames.arguments()[0]).unwrap().parse().unwrap();
                     all.push(number);
@@ -84,8 +84,8 @@ fn run(disk: &SimulatedDisk, rng: &mut fastrand::Rng, steps: u32, acknowledged: 
 /// The commands are those from 0 on, at least the acknowledged ones.
 fn check(disk: &SimulatedDisk, acknowledged: u32, seed: u64) {
     let all = replay(disk);
-    assert!(all.iter().enumerate().all(|(index, number)| index as u32 == *number), "seed {seed}: {all:?}");
-    assert!(all.len() as u32 >= acknowledged, "seed {seed}: {} of {acknowledged} acknowledged are there", all.len());
+    assert!(all.iter().enumerate().all(|(index, number)| index == *number as usize), "seed {seed}: {all:?}");
+    assert!(all.len() >= acknowledged as usize, "seed {seed}: {} of {acknowledged} acknowledged are there", all.len());
 }
 
 #[test]

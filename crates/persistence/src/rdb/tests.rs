@@ -91,7 +91,7 @@ impl Data {
         snapshot.run(&mut [LockSet::new(self.keyspace.clone()), LockSet::new(self.keyspace.clone())], sink)
     }
 
-    fn to_file(&mut self) -> Vec<u8> {
+    fn file(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut encoder = Encoder::begin(&mut out, &header()).unwrap();
         self.snapshot(&mut encoder).unwrap();
@@ -137,7 +137,7 @@ impl Data {
 #[test]
 fn what_is_saved_is_loaded() {
     let mut data = Data::filled(5_000);
-    let file = data.to_file();
+    let file = data.file();
     let mut other = Data::new();
     let loaded = other.load(&file).unwrap();
     assert_eq!((loaded.keys, loaded.expired, loaded.empty), (5_001, 0, 0));
@@ -171,7 +171,7 @@ fn fields_and_functions_are_told() {
             self.0.push(format!("module {module}"));
         }
     }
-    let file = Data::new().to_file();
+    let file = Data::new().file();
     let list = list::ListLimits::default();
     let mut notes = Notes::default();
     Data::new().load_with(&file, &options(&list), &mut notes).unwrap();
@@ -197,7 +197,7 @@ fn keys_whose_time_is_over_are_left_out_on_a_primary() {
     let mut data = Data::new();
     data.put(0, "gone", Value::Int(1), Some(NOW_MS - 1));
     data.put(0, "stays", Value::Int(2), Some(NOW_MS + 1));
-    let file = data.to_file();
+    let file = data.file();
     let mut primary = Data::new();
     assert_eq!(primary.load(&file).map(|loaded| (loaded.keys, loaded.expired)).unwrap(), (1, 1));
     let list = list::ListLimits::default();
@@ -209,7 +209,7 @@ fn keys_whose_time_is_over_are_left_out_on_a_primary() {
 #[test]
 fn a_key_that_is_there_is_an_error_unless_it_is_replaced() {
     let mut data = Data::filled(50);
-    let file = data.to_file();
+    let file = data.file();
     let mut other = Data::new();
     other.put(1, "key:1", Value::Int(7), Some(NOW_MS + 99));
     let error = other.load(&file).unwrap_err();
@@ -412,7 +412,7 @@ fn mutated_files_never_panic_hang_or_take_memory() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
     println!("SEED={seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
-    let good = Data::filled(40).to_file();
+    let good = Data::filled(40).file();
     let list = list::ListLimits::default();
     let options = LoadOptions { checks: false, ..options(&list) };
     for _ in 0..300 {
@@ -466,7 +466,7 @@ fn check_rdb_reports_as_redis_does() {
          [info] 1 expires\n\
          [info] 1 already expired\n"
     );
-    let (is_fine, text) = report(&file[..44]);
+    let (is_fine, text) = report(&file[..46]);
     assert!(!is_fine);
     assert!(text.contains("--- RDB ERROR DETECTED ---\n"), "{text}");
     assert!(text.contains("] Unexpected EOF reading RDB file\n"), "{text}");

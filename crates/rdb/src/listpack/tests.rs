@@ -202,7 +202,7 @@ fn a_gap_takes_pushes_and_pops_without_moving_the_rest() {
         listpack.append(format!("element {number}").as_bytes());
     }
     let place = |listpack: &Listpack| listpack.as_bytes().as_ptr_range().end;
-    listpack.push_front(b"first", 1000);
+    listpack.push_front(b"first", 5000);
     let end = place(&listpack);
     for number in 0..50 {
         listpack.push_front(format!("pushed {number}").as_bytes(), 1000);
@@ -210,7 +210,7 @@ fn a_gap_takes_pushes_and_pops_without_moving_the_rest() {
     }
     for number in (0..50).rev() {
         assert!(listpack.get(listpack.first().unwrap()).eq_bytes(format!("pushed {number}").as_bytes()));
-        listpack.delete_first(5000);
+        listpack.delete_first(10_000);
         assert_eq!(place(&listpack), end, "the end stays where it is");
     }
     let (bytes, kept) = (listpack.as_bytes().to_vec(), listpack.allocated_bytes());

@@ -9,7 +9,7 @@
 //! - [`rules`]: a user's selectors, passwords and flags.
 //! - [`check`]: whether a command is allowed, and the error if not.
 //! - [`log`]: ACL LOG.
-//! - [`file`]: `aclfile` and the users of the config file.
+//! - [`mod@file`]: `aclfile` and the users of the config file.
 //! - [`commands`]: the ACL commands; [`session`]: AUTH and what sessions keep.
 
 pub mod check;

@@ -29,10 +29,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Commands between two moments at which the gate may be closed.
 const TURN_COMMANDS: usize = 1024;
+/// How long a command waits for a slot or the gate before it tries again.
+const BUSY_PAUSE: Duration = Duration::from_micros(20);
 /// What an RDB file begins with.
 const RDB_MARK: &[u8] = b"REDIS";
 
@@ -406,7 +408,7 @@ impl Player {
         let mut commands = 0_usize;
         let ended = loop {
             let offset = frames.offset();
-            match frames.next() {
+            match frames.next_frame() {
                 Ok(Frame::Annotation) => {}
                 Ok(Frame::Command) => {
                     if !self.session.state.has(State::IN_MULTI) {
@@ -477,7 +479,17 @@ impl Player {
         if relative {
             worker.now_ms = crate::process::now_ms();
         }
-        let step = single::run(worker, ConnId::from_u64(0), &mut self.session, args);
+        let step = loop {
+            match single::run(worker, ConnId::from_u64(0), &mut self.session, args) {
+                // A worker looks after its slots meanwhile, or closes the gate for a moment.
+                Step::Busy(_) | Step::Retry | Step::Again => {
+                    worker.locks.leave();
+                    std::thread::sleep(BUSY_PAUSE);
+                    worker.locks.enter();
+                }
+                step => break step,
+            }
+        };
         if relative {
             worker.now_ms = 0;
         }

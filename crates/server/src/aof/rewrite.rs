@@ -135,11 +135,7 @@ impl Shared {
             Some(Purpose::AofRewrite) => {
                 return Err(CmdError::new("ERR Background append only file rewriting already in progress"));
             }
-            None if !in_exec => {
-                if self.start_rewrite() {
-                    return Ok(Asked::Started);
-                }
-            }
+            None if !in_exec && self.start_rewrite() => return Ok(Asked::Started),
             _ => {}
         }
         self.aof.rewrite.schedule();

@@ -312,7 +312,7 @@ directives! {
         Kind::Events, MUTABLE, Acts, "The classes of key events that are published.";
     "busy-reply-threshold" / "lua-time-limit" => busy_reply_threshold: i64 = 5000,
         int(0, LONG_MAX), MUTABLE, Acts, "Milliseconds after which other clients are told that a script is running.";
-    "script-memory-limit" => script_memory_limit: u64 = 192 << 20,
+    "script-memory-limit" => script_memory_limit: u64 = 128 << 20,
         memory(0, ULLONG_MAX), MUTABLE, Acts, "The most memory that a script's interpreter may use; each worker has one. 0 is no limit.";
     "script-undeclared-keys" => script_undeclared_keys: bool = true,
         BOOL, MUTABLE, Acts, "Let scripts use keys that they did not declare, which makes them run one at a time; no: an error.";

@@ -252,6 +252,10 @@ pub fn log_failure(error: &LoadError, position: u64) {
     }
 }
 
+/// A file could not be loaded; the log says why.
+#[derive(Debug)]
+pub struct Unreadable;
+
 /// Loads the file `dbfilename`, if there is one. `None`: there is none. The caller keeps a [`LoadingState`], which is told
 /// how long the file is.
 ///
@@ -263,14 +267,14 @@ pub fn load_file(
     config: &Config,
     path: &Path,
     rules: LoadRules,
-) -> Result<Option<FileHistory>, ()> {
+) -> Result<Option<FileHistory>, Unreadable> {
     let (file, len) = match shared.durability.disk.open(path) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             let text = error_text(&error);
             log!(Level::Warning, "Fatal error: can't open the RDB file {} for reading: {text}", path.display());
-            return Err(());
+            return Err(Unreadable);
         }
     };
     shared.durability.loading.total_bytes.store(len, Ordering::Relaxed);
@@ -278,7 +282,7 @@ pub fn load_file(
         Ok((_, history)) => Ok(Some(history)),
         Err(error) => {
             log_failure(&error, shared.durability.loading.progress().bytes.load(Ordering::Relaxed));
-            Err(())
+            Err(Unreadable)
         }
     }
 }
@@ -308,7 +312,7 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
             *shared.durability.file_history.lock() = Some(history);
             true
         }
-        Err(()) => {
+        Err(Unreadable) => {
             if !shared.stopping.load(Ordering::Relaxed) {
                 report(shared, &path);
                 log!(Level::Warning, "Fatal error loading the DB, check server logs. Exiting.");

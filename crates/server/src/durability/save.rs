@@ -201,8 +201,7 @@ impl Worker {
         let changes = self.shared.unsaved_changes();
         let since_s = now_s - self.shared.last_save_s.load(Ordering::Relaxed);
         let point = self.config.save.iter().find(|point| {
-            changes >= u64::try_from(point.changes).unwrap_or(0).max(1)
-                && since_s > i64::try_from(point.seconds).unwrap_or(i64::MAX)
+            changes >= point.changes.max(1) && since_s > i64::try_from(point.seconds).unwrap_or(i64::MAX)
         });
         let is_scheduled = durability.is_scheduled.load(Ordering::Relaxed);
         if point.is_none() && !is_scheduled {

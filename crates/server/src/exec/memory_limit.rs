@@ -26,7 +26,9 @@ impl Worker {
             return true;
         }
         for _ in 0..EVICTIONS_PER_COMMAND {
-            if (keyspace::memory::used_bytes() as u64) <= limit {
+            // As in Redis: what waits to be written to the log is not the data's.
+            let waiting = self.shared.aof_report().buffer_bytes;
+            if (keyspace::memory::used_bytes() as u64).saturating_sub(waiting) <= limit {
                 return true;
             }
             if !self.evict_one() {

@@ -90,7 +90,7 @@ impl Worker {
 
     fn tell_and_serve(&mut self) {
         if self.events.has_invalidations() {
-            self.tell_invalidations(self.serving.map(|conn| self.tracker(conn)));
+            self.tell_invalidations(self.serving.map(|conn| self.tracker(conn)).or(self.stands_for));
         }
         self.publish_notifications();
         self.ready.extend(self.events.ready.drain(..));

@@ -111,6 +111,7 @@ impl Applier {
         if !self.worker.ready.is_empty() {
             self.worker.serve_ready();
         }
+        self.worker.broadcast_changes();
         self.worker.flush_counts();
         applied
     }

@@ -211,9 +211,14 @@ impl Worker {
             }
         };
         self.locks.enter();
-        let is_done = behind_gate(self, |shared, locks, config| {
-            shared.replication.state.lock().failover = Failover::InProgress;
-            shared.begin_to_follow(locks, config, successor);
+        let mut is_done = false;
+        behind_gate(self, |shared, locks, config| {
+            // A write that had passed all checks may have run since; then the replica is to get it first.
+            if is_late || shared.keyspace.journal.end() == end {
+                shared.replication.state.lock().failover = Failover::InProgress;
+                shared.begin_to_follow(locks, config, successor);
+                is_done = true;
+            }
         });
         self.locks.leave();
         if is_done {

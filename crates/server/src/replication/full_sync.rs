@@ -177,6 +177,10 @@ fn send(shared: &Arc<Shared>, mut begun: Begun, config: &Config, group: &[Arc<Re
     }
     drop(begun);
     encoder.finish()?;
+    for replica in &queues.replicas {
+        // Before the end is sent: the answer to it may come at once.
+        finish(shared, replica, true);
+    }
     queues.give(mark.as_bytes())?;
     log!(Level::Notice, "Diskless rdb transfer, done reading from pipe, {} replicas still up.", queues.replicas.len());
     for replica in &queues.replicas {
@@ -185,7 +189,6 @@ fn send(shared: &Arc<Shared>, mut begun: Begun, config: &Config, group: &[Arc<Re
             "Streamed replica synchronization with replica {} succeeded (socket). Waiting for REPLCONF ACK from replica to enable streaming",
             replica.name()
         );
-        finish(shared, replica, true);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::log;
 use crate::process::log::Level;
 use crate::process::{error_text, now_ms};
+use crate::scripting::threads::STACK_BYTES;
 use crate::shared::Shared;
 use ::replication::handshake::{Answer, Handshake, Introduction, LINE_MAX, Next, command};
 use keyspace::LockSet;
@@ -44,7 +45,7 @@ pub(super) enum Ended {
 pub(crate) fn start(shared: &Arc<Shared>) {
     let generation = shared.replication.generation();
     let of_thread = shared.clone();
-    let spawned = std::thread::Builder::new().name("replica-link".into()).spawn(move || {
+    let spawned = std::thread::Builder::new().name("replica-link".into()).stack_size(STACK_BYTES).spawn(move || {
         let shared = of_thread;
         let _turn = shared.replication.link.turn.lock();
         run(&shared, generation);
@@ -169,7 +170,7 @@ impl Write for Line {
 /// The connection and what has been read and not used of it.
 pub(super) struct Wire {
     pub(super) shared: Arc<Shared>,
-    generation: u64,
+    pub(super) generation: u64,
     pub(super) stream: Line,
     buffer: Vec<u8>,
     start: usize,

@@ -163,7 +163,7 @@ impl Replication {
             replicas: Mutex::default(),
             generation: AtomicU64::new(1),
             is_replica: AtomicBool::new(is_replica),
-            keeps_writes: AtomicBool::new(is_replica),
+            keeps_writes: AtomicBool::new(is_replica || config.min_replicas_to_write > 0),
             holds_writes: AtomicBool::new(false),
             link: Link {
                 phase: AtomicU8::new(phase as u8),

@@ -18,6 +18,7 @@ use crate::shared::{Shared, random_id};
 use ::replication::history::History;
 use ::replication::payload::{Form, Payload, PayloadError};
 use keyspace::{DbIndex, Events};
+use persistence::disk::DiskFile;
 use persistence::rdb::{LoadError, Part, Splitter};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -27,8 +28,6 @@ use std::time::Duration;
 
 /// Between two signs of life to the primary while its snapshot is loaded.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
-/// Bytes moved to the file at once.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// The snapshot as it comes.
 struct Incoming<'w> {
@@ -97,7 +96,7 @@ pub(super) fn take(wire: &mut Wire, applier: &mut Applier, history: Option<(Stri
     let to = if is_direct { "to parser" } else { "to disk" };
     match form {
         Form::Mark(_) => {
-            log!(Level::Notice, "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF {to}")
+            log!(Level::Notice, "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF {to}");
         }
         Form::Length(bytes) => {
             replication.link.total_bytes.store(bytes, Ordering::Relaxed);
@@ -159,26 +158,25 @@ fn spool(shared: &Arc<Shared>, config: &Config, incoming: &mut Incoming<'_>) -> 
         );
         Ended::Lost
     })?;
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        let got =
-            incoming.read(&mut piece).map_err(|error| remove(tell(&error, "I/O error trying to sync with MASTER")))?;
-        if got == 0 {
-            break;
-        }
-        file.write_all(piece.get(..got).unwrap_or_default()).map_err(|error| {
-            log!(
-                Level::Warning,
-                "Write error or short write writing to the DB dump file needed for MASTER <-> REPLICA synchronization: {}",
-                error_text(&error)
-            );
-            remove(Ended::Lost)
-        })?;
-    }
+    let mut tee = Tee { incoming, file: &mut *file, write_error: None };
+    let checked = check(&mut tee, config, shared.keyspace.databases());
+    let write_error = tee.write_error.take();
     drop(file);
-    if let Err(error) = check(shared, config, &temporary) {
-        log!(Level::Warning, "The MASTER's RDB file is no good, the old data are kept: {error}");
+    if let Some(error) = write_error {
+        log!(
+            Level::Warning,
+            "Write error or short write writing to the DB dump file needed for MASTER <-> REPLICA synchronization: {}",
+            error_text(&error)
+        );
         return Err(remove(Ended::Lost));
+    }
+    match checked {
+        Ok(()) => {}
+        Err(LoadError::Io(error)) => return Err(remove(tell(&error, "I/O error trying to sync with MASTER"))),
+        Err(error) => {
+            log!(Level::Warning, "The MASTER's RDB file is no good, the old data are kept: {error}");
+            return Err(remove(Ended::Lost));
+        }
     }
     let path = file_of(config);
     // A snapshot of our own would take the place of this one.
@@ -196,15 +194,31 @@ fn spool(shared: &Arc<Shared>, config: &Config, incoming: &mut Incoming<'_>) -> 
     Ok(path)
 }
 
-/// Reads the file through: its frame, its checksum, the ends of its records.
-fn check(shared: &Shared, config: &Config, path: &Path) -> Result<(), LoadError> {
-    let (file, _) = shared.durability.disk.open(path)?;
-    let mut splitter = Splitter::new(file, config.rdbchecksum, shared.keyspace.databases())?;
-    loop {
-        if let Part::End { .. } = splitter.next_part()? {
-            return Ok(());
+/// Writes to a file what is read.
+struct Tee<'t, 'w> {
+    incoming: &'t mut Incoming<'w>,
+    file: &'t mut dyn DiskFile,
+    write_error: Option<io::Error>,
+}
+
+impl Read for Tee<'_, '_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let got = self.incoming.read(into)?;
+        if let Err(error) = self.file.write_all(into.get(..got).unwrap_or_default()) {
+            self.write_error = Some(error);
+            return Err(io::ErrorKind::WriteZero.into());
         }
+        Ok(got)
     }
+}
+
+/// Reads a file through as it comes: its frame, its checksum, the ends of its records.
+fn check(source: &mut impl Read, config: &Config, databases: u32) -> Result<(), LoadError> {
+    let mut splitter = Splitter::new(&mut *source, config.rdbchecksum, databases)?;
+    while !matches!(splitter.next_part()?, Part::End { .. }) {}
+    // What stands behind the end is nobody's.
+    io::copy(source, &mut io::sink())?;
+    Ok(())
 }
 
 /// What a load needs: nobody else at the keys, and no log of what happens meanwhile.
@@ -214,7 +228,7 @@ struct Site<'s> {
     state: LoadingState<'s>,
 }
 
-fn prepare<'s>(shared: &'s Arc<Shared>, bytes: u64) -> Result<Site<'s>, Ended> {
+fn prepare<'s>(shared: &'s Arc<Shared>, bytes: u64, generation: u64) -> Result<Site<'s>, Ended> {
     shared.durability.claims.give_up(Purpose::File);
     shared.durability.claims.give_up(Purpose::FullSync);
     let had_log = shared.aof.is_fed();
@@ -224,7 +238,12 @@ fn prepare<'s>(shared: &'s Arc<Shared>, bytes: u64) -> Result<Site<'s>, Ended> {
     // What our own replicas have is another history from here on.
     shared.cut_replicas();
     let claim = Claim::wait(shared, Purpose::Loading);
-    Ok(Site { claim, had_log, state: LoadingState::begin(shared, bytes) })
+    let site = Site { claim, had_log, state: LoadingState::begin(shared, bytes) };
+    if shared.replication.generation() != generation {
+        end(shared, site);
+        return Err(Ended::Stopped);
+    }
+    Ok(site)
 }
 
 fn flush(shared: &Arc<Shared>, site: &mut Site<'_>) {
@@ -300,7 +319,7 @@ fn load_spooled(shared: &Arc<Shared>, config: &Config, path: &Path, wire: &mut W
         log!(Level::Warning, "Failed trying to load the MASTER synchronization DB from disk: {}", error_text(&error));
         Ended::Lost
     })?;
-    let mut site = prepare(shared, bytes)?;
+    let mut site = prepare(shared, bytes, wire.generation)?;
     let loaded = load(shared, config, &mut site, file, Some(&mut wire.stream));
     end(shared, site);
     let loaded = loaded.inspect_err(|_| {
@@ -315,7 +334,7 @@ fn load_spooled(shared: &Arc<Shared>, config: &Config, path: &Path, wire: &mut W
 }
 
 fn load_direct(shared: &Arc<Shared>, config: &Config, incoming: &mut Incoming<'_>) -> Result<FileHistory, Ended> {
-    let mut site = prepare(shared, 0)?;
+    let mut site = prepare(shared, 0, incoming.wire.generation)?;
     let loaded = load(shared, config, &mut site, &mut *incoming, None);
     let loaded = match loaded {
         Ok(history) => {

@@ -56,6 +56,7 @@ pub(crate) struct ScriptHost<'a> {
     wrote: bool,
     /// It has done something else that cannot be taken back.
     acted: bool,
+    has_ticked: bool,
     is_shown: bool,
     is_busy: bool,
     why: Why,
@@ -91,6 +92,7 @@ impl<'a> ScriptHost<'a> {
             oom,
             wrote: false,
             acted: false,
+            has_ticked: false,
             is_shown: false,
             is_busy: false,
             why: Why::Wide,
@@ -101,6 +103,11 @@ impl<'a> ScriptHost<'a> {
     /// Why it is to be run anew, if it is.
     pub(crate) fn why(&self) -> Why {
         self.why
+    }
+
+    /// Whether it has run more than a few thousand instructions.
+    pub(crate) fn has_ticked(&self) -> bool {
+        self.has_ticked
     }
 
     /// Whether it can be ended without a trace.
@@ -118,7 +125,7 @@ impl<'a> ScriptHost<'a> {
         if !self.worker.config.script_undeclared_keys {
             return Err(Refused::Error(UNDECLARED.into()));
         }
-        self.target.note_wide();
+        self.target.traits().note_wide();
         Ok(())
     }
 
@@ -254,6 +261,7 @@ impl<'a> ScriptHost<'a> {
             Err(error)
         } else if self.worker.routes[spec.id.index()].handler.is_some() {
             let result = self.worker.call(self.inner, spec.id, args, false).0;
+            self.worker.track_reads_of(self.conn, self.inner, spec, args);
             self.worker.note_keys(self.inner, spec, args);
             result
         } else {
@@ -303,6 +311,7 @@ impl Host for ScriptHost<'_> {
     }
 
     fn tick(&mut self) -> Tick {
+        self.has_ticked = true;
         let shared = self.worker.shared.clone();
         if shared.stopping.load(Ordering::Relaxed) || self.running.killed.load(Ordering::SeqCst) {
             if self.running.killed.load(Ordering::SeqCst) {

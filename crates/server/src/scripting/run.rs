@@ -14,7 +14,7 @@ use commands::{CmdError, options};
 use keyspace::Slot;
 use net::ConnId;
 use resp::Args;
-use script::{Ended, Kind, Library, LibraryFunction, Run, Script, ScriptFlags, Sha};
+use script::{Ended, Kind, Library, LibraryFunction, Run, Script, ScriptFlags, Sha, Traits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -62,35 +62,17 @@ impl Target {
         }
     }
 
-    pub(crate) fn is_wide(&self) -> bool {
+    /// What its runs have shown of it.
+    pub(crate) fn traits(&self) -> &Traits {
         match self {
-            Target::Script(script) => script.is_wide(),
-            Target::Function(_, function) => function.is_wide(),
+            Target::Script(script) => script.traits(),
+            Target::Function(_, function) => function.traits(),
         }
     }
 
     /// Whether it may hold a worker: it is known to end soon.
     fn is_quick(&self) -> bool {
-        match self {
-            Target::Script(script) => script.is_proven() && !script.is_slow(),
-            Target::Function(_, function) => function.is_proven() && !function.is_slow(),
-        }
-    }
-
-    pub(crate) fn note_wide(&self) {
-        match self {
-            Target::Script(script) => script.note_wide(),
-            Target::Function(_, function) => function.note_wide(),
-        }
-    }
-
-    fn note_time(&self, is_long: bool) {
-        match (self, is_long) {
-            (Target::Script(script), true) => script.note_slow(),
-            (Target::Script(script), false) => script.note_proven(),
-            (Target::Function(_, function), true) => function.note_slow(),
-            (Target::Function(_, function), false) => function.note_proven(),
-        }
+        self.traits().is_proven() && !self.traits().is_slow()
     }
 }
 
@@ -134,13 +116,15 @@ pub(crate) fn needs_gate(worker: &Worker, id: CommandId, args: Args<'_>) -> bool
     let name = args.get(1).unwrap_or_default();
     let scripts = &worker.shared.scripts;
     match id {
-        C::Eval | C::EvalRo => scripts.cache.get(&Sha::of(name)).is_some_and(|script| script.is_wide()),
+        C::Eval | C::EvalRo => scripts.cache.get(&Sha::of(name)).is_some_and(|script| script.traits().is_wide()),
         C::Evalsha | C::EvalshaRo => {
-            Sha::parse(name).and_then(|sha| scripts.cache.get(&sha)).is_some_and(|script| script.is_wide())
+            Sha::parse(name).and_then(|sha| scripts.cache.get(&sha)).is_some_and(|script| script.traits().is_wide())
         }
         C::Fcall | C::FcallRo => std::str::from_utf8(name)
             .ok()
-            .and_then(|name| scripts.libraries.current().function(name).map(|(_, function)| function.is_wide()))
+            .and_then(|name| {
+                scripts.libraries.current().function(name).map(|(_, function)| function.traits().is_wide())
+            })
             .unwrap_or(false),
         _ => false,
     }
@@ -175,7 +159,7 @@ pub(crate) fn command(
         submit(worker, id, session, spec, args, target, &slots);
         return Ok(Step::Parked);
     }
-    if !target.is_wide() {
+    if !target.traits().is_wide() {
         if let Err(busy) = worker.locks.try_lock_all(&slots) {
             return Ok(Step::Busy(busy));
         }
@@ -369,7 +353,7 @@ pub(crate) fn run(
         },
         Target::Function(library, function) => vm.call(&mut host, library, &function.name, run, &mut out),
     };
-    let why = host.why();
+    let (why, has_ticked) = (host.why(), host.has_ticked());
     worker.locks.effects.end();
     // What it did is recorded, not that it ran.
     worker.locks.effects.suppress();
@@ -383,7 +367,12 @@ pub(crate) fn run(
     worker.scripting.give_back(&shared, vm);
     shared.scripts.board.note_end(&running);
     let microseconds = ticks::to_microseconds(ticks::now().wrapping_sub(started));
-    target.note_time(microseconds > INLINE_US);
+    // A few thousand instructions at most are no long run, however long the thread had to wait for its core.
+    if has_ticked && microseconds > INLINE_US {
+        target.traits().note_slow();
+    } else {
+        target.traits().note_proven();
+    }
     match ended {
         Ended::Done(errors) => {
             for text in errors {

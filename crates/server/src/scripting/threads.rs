@@ -10,8 +10,10 @@ use crate::process::log::Level;
 use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::ticks;
+use crate::tracking::ClientTracking;
 use crate::worker::{Finished, Message, Worker};
 use commands::table::CommandSpec;
+use keyspace::tracking::Tracker;
 use keyspace::{DbIndex, Slot};
 use net::ConnId;
 use parking_lot::{Condvar, Mutex};
@@ -54,6 +56,7 @@ pub(crate) struct Client {
     user: Option<Arc<User>>,
     rights_version: u32,
     is_restricted: bool,
+    tracking: Option<ClientTracking>,
 }
 
 impl Client {
@@ -67,6 +70,7 @@ impl Client {
             user: session.user.clone(),
             rights_version: session.rights_version,
             is_restricted: session.state.has(State::RESTRICTED),
+            tracking: session.tracking().cloned(),
         }
     }
 
@@ -82,6 +86,10 @@ impl Client {
         session.rights_version = self.rights_version;
         if self.is_restricted {
             session.state.insert(State::RESTRICTED);
+        }
+        if let Some(tracking) = &self.tracking {
+            session.state.insert(State::TRACKING);
+            session.extra_mut().tracking = Some(Box::new(tracking.clone()));
         }
         session
     }
@@ -170,10 +178,11 @@ fn run_jobs(shared: &Arc<Shared>, index: usize) {
 
 fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
     worker.begin(crate::process::now_ms());
+    worker.stands_for = Some(Tracker { worker: job.worker, token: job.conn.as_u64() });
     let mut session = job.client.stand_in(worker.now_s);
     worker.reply = Reply::with_buffer(Vec::new(), job.client.proto);
     let args = job.args.as_args();
-    let mut wide = job.target.is_wide();
+    let mut wide = job.target.traits().is_wide();
     loop {
         worker.locks.enter();
         worker.last_tick = ticks::now();
@@ -197,6 +206,7 @@ fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
             ended
         };
         worker.after_command();
+        worker.broadcast_changes();
         worker.locks.leave();
         worker.flush_counts();
         match ended {

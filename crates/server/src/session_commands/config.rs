@@ -166,6 +166,9 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
             "appendonly" if config.appendonly => shared.switch_aof_on().map_err(refuse)?,
             "appendonly" => shared.switch_aof_off(),
             "appendfsync" | "aof-timestamp-enabled" | "no-appendfsync-on-rewrite" => shared.aof.adopt(config),
+            "min-replicas-to-write" | "min-replicas-max-lag" | "replica-serve-stale-data" => {
+                shared.renew_replicas(config);
+            }
             "loglevel" => log::set_level(config.loglevel),
             "crash-log-enabled" => crash::set_enabled(config.crash_log_enabled),
             "jemalloc-bg-thread" => allocator::set_threads(config.jemalloc_bg_thread).map_err(refuse)?,

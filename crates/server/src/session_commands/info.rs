@@ -257,16 +257,17 @@ fn memory(report: &mut Report<'_>) {
         report.field(ratio, format_args!("{:.2}", excess.ratio));
         report.field(bytes, excess.bytes);
     }
+    let log_bytes = report.worker.shared.aof_report().buffer_bytes;
     let journal = &report.shared().keyspace.journal;
     let backlog = if journal.backlog().is_some() { journal.kept_bytes() } else { 0 };
     report.fields(&[
-        ("mem_not_counted_for_evict", 0),
+        ("mem_not_counted_for_evict", log_bytes),
         ("mem_replication_backlog", backlog),
         ("mem_total_replication_buffers", backlog),
         ("mem_clients_slaves", 0),
         ("mem_clients_normal", figures.clients as u64),
         ("mem_cluster_links", 0),
-        ("mem_aof_buffer", 0),
+        ("mem_aof_buffer", log_bytes),
     ]);
     report.field("mem_allocator", crate::process::allocator::name());
     report.fields(&[("active_defrag_running", 0), ("lazyfree_pending_objects", lazy.0), ("lazyfreed_objects", lazy.1)]);
