@@ -13,7 +13,6 @@ use crate::tls::{
     Acceptor, ClientCertificates, ClientSettings, Connector, Identity, Rules, ServerSettings, SessionCache, Stream,
     Trusted, Verify,
 };
-use crate::*;
 
 fn identity(files: &Certificate) -> Identity {
     Identity { certificate: files.certificate.clone(), key: files.key.clone(), password: None }

@@ -104,7 +104,7 @@ pub(super) fn of_tls12(text: &str) -> Result<Vec<SupportedCipherSuite>, String> 
             } else {
                 add(&mut found, suite);
             }
-        } else if !(is_left_out && NEVER_OFFERED.contains(&name)) && !name.starts_with("@SECLEVEL") {
+        } else if !is_left_out || !NEVER_OFFERED.contains(&name) {
             let names = ciphers().map(|(name, _)| name).join(", ");
             return Err(format!("'{word}' is not supported; there are {names}"));
         }
