@@ -20,7 +20,7 @@ pub(crate) fn text(program: &str, task: Option<&str>) -> String {
 /// The load generator as a tool.
 #[must_use]
 pub fn tool() -> Tool {
-    let rows = COMPATIBLE.iter().map(|(spec, help)| row(spec, help)).chain(TRANSPORT.iter().map(|spec| unlisted(spec)));
+    let rows = COMPATIBLE.iter().map(|(spec, help)| row(spec, help)).chain(SILENT.iter().map(|spec| unlisted(spec)));
     let mut sections =
         vec![Section { name: "redis", title: "Options of redis-benchmark", rows: rows.collect(), is_long: false }];
     for definition in DEFINITIONS {
@@ -97,24 +97,23 @@ const COMPATIBLE: &[(&str, &str)] = &[
     ("-t LIST", "Only these tests; see --help tests."),
     ("-I", "Only open idle connections and wait."),
     ("-x", "Last argument of COMMAND from standard input."),
+    ("--tls", "Encrypt the connections; so does a rediss:// URI."),
+    ("--sni HOST", "Host name that the server is told."),
+    ("--cacert FILE", "Certificates of trusted authorities; without it and --cacertdir those of the system."),
+    ("--cacertdir FOLDER", "The same, as files of a folder."),
+    ("--insecure", "Trust any certificate."),
+    ("--tls-verify-host NAME", "The server's certificate must be made for this host, too."),
+    ("--cert FILE", "Certificate to show to the server."),
+    ("--key FILE", "Its key."),
+    ("--tls-ciphers LIST", "Ciphers of TLS 1.2, by OpenSSL's names."),
+    ("--tls-ciphersuites LIST", "Ciphers of TLS 1.3."),
     ("--seed N", "Seed of the random numbers."),
     ("--help [SECTION]", "This text, or one section of it."),
     ("-v, --version", "Version."),
 ];
 
-/// Understood, but of no use before there is TLS.
-const TRANSPORT: &[&str] = &[
-    "--tls",
-    "--insecure",
-    "--sni HOST",
-    "--cacert FILE",
-    "--cacertdir FOLDER",
-    "--cert FILE",
-    "--key FILE",
-    "--tls-ciphers LIST",
-    "--tls-ciphersuites LIST",
-    "-e",
-];
+/// Understood, but of no effect, as in redis-benchmark.
+const SILENT: &[&str] = &["-e"];
 
 const ABOUT: &str = "Measures a server that speaks the Redis protocol. Without a COMMAND the default tests run.";
 

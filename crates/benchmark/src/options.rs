@@ -6,6 +6,8 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use net::tls::{ClientSettings, Connector, SettingsError, Verify};
+
 use crate::{
     extended::{self, Extended},
     fairness, uri,
@@ -26,6 +28,10 @@ pub(crate) struct Options {
     pub(crate) user: Option<Vec<u8>>,
     /// TLS was asked for (`--tls`, `rediss://`).
     pub(crate) tls: bool,
+    /// The companions of `--tls`.
+    pub(crate) secure: ClientSettings,
+    /// What is made of them when TLS was asked for.
+    pub(crate) connector: Option<Connector>,
     /// Parallel connections as typed (`-c`); [`Options::client_count`] is what is opened.
     pub(crate) clients: i64,
     /// Requests of all clients together (`-n`); 0 runs without end.
@@ -118,6 +124,8 @@ impl Default for Options {
             password: None,
             user: None,
             tls: false,
+            secure: ClientSettings::default(),
+            connector: None,
             clients: 50,
             requests: 100_000,
             requests_given: false,
@@ -213,7 +221,14 @@ impl Parser {
             self.options.command = self.words.split_off(self.next - 1);
             break;
         }
-        extended::check(&self.options).map_err(Parsed::Fatal)
+        extended::check(&self.options).map_err(Parsed::Fatal)?;
+        if self.options.tls {
+            let refuse = |error: SettingsError| {
+                Parsed::Fatal(format!("Could not negotiate a TLS connection: {}", error.for_client()))
+            };
+            self.options.connector = Some(self.options.secure.load().map_err(refuse)?);
+        }
+        Ok(())
     }
 
     /// The options of redis-benchmark 7.2 apart from TLS. False when `name` is none of them.
@@ -287,13 +302,15 @@ impl Parser {
         Ok(true)
     }
 
-    /// TLS options: all are understood, none can be served yet.
+    /// `--tls` and its companions.
     fn transport(&mut self, name: &str) -> Result<bool, Parsed> {
         match name {
             "--tls" => self.options.tls = true,
-            "--insecure" => {}
-            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
-                self.value(name)?;
+            "--insecure" => self.options.secure.verify = Verify::Nothing,
+            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites"
+            | "--tls-verify-host" => {
+                let value = self.value(name)?;
+                self.options.secure.option(name, value);
             }
             _ => return Ok(false),
         }

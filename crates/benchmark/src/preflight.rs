@@ -45,6 +45,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
+    Secure(Box<net::tls::Stream>),
     Unix(UnixStream),
 }
 
@@ -64,6 +65,14 @@ impl Connection {
         };
         let (stream, address) =
             opened.map_err(|error| Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error))))?;
+        let stream = match (stream, &options.connector) {
+            (Stream::Tcp(socket), Some(connector)) => {
+                let secured = net::tls::Stream::connect(socket, connector)
+                    .map_err(|error| Failure(format!("Could not negotiate a TLS connection: {}\n", reason(&error))))?;
+                Stream::Secure(Box::new(secured))
+            }
+            (stream, _) => stream,
+        };
         let mut connection = Connection { stream, input: Vec::new() };
         if let Some(password) = &options.password {
             let mut words: Vec<&[u8]> = vec![b"AUTH"];
@@ -99,6 +108,7 @@ impl Connection {
         let request = encode(words);
         match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(&request)?,
+            Stream::Secure(stream) => stream.write_all(&request).and_then(|()| stream.flush())?,
             Stream::Unix(stream) => stream.write_all(&request)?,
         }
         self.reply()
@@ -108,6 +118,7 @@ impl Connection {
     pub(crate) fn set_patience(&self, time: Duration) -> io::Result<()> {
         match &self.stream {
             Stream::Tcp(stream) => stream.set_read_timeout(Some(time)),
+            Stream::Secure(stream) => stream.socket().set_read_timeout(Some(time)),
             Stream::Unix(stream) => stream.set_read_timeout(Some(time)),
         }
     }
@@ -133,6 +144,7 @@ impl Connection {
             let mut chunk = [0_u8; 16 * 1024];
             let read = match &mut self.stream {
                 Stream::Tcp(stream) => stream.read(&mut chunk)?,
+                Stream::Secure(stream) => stream.read(&mut chunk)?,
                 Stream::Unix(stream) => stream.read(&mut chunk)?,
             };
             if read == 0 {

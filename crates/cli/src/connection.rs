@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use net::tls;
 use resp::{ReplyError, SkipState, Value, parse_reply, skip_reply, write_command};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
@@ -66,6 +67,7 @@ pub(crate) enum Family {
 
 enum Stream {
     Tcp(TcpStream),
+    Secure(Box<tls::Stream>),
     Unix(UnixStream),
 }
 
@@ -110,6 +112,22 @@ impl Connection {
         Ok(Self::new(Stream::Unix(UnixStream::connect(path)?)))
     }
 
+    /// Makes a connection that nothing was sent on yet an encrypted one. No answer may take longer than the timeout.
+    pub(crate) fn secure(mut self, connector: &tls::Connector, timeout: Option<Duration>) -> io::Result<Self> {
+        self.stream = match self.stream {
+            Stream::Tcp(socket) => {
+                socket.set_read_timeout(timeout)?;
+                let stream = tls::Stream::connect(socket, connector)?;
+                stream.socket().set_read_timeout(None)?;
+                Stream::Secure(Box::new(stream))
+            }
+            Stream::Unix(_) | Stream::Secure(_) => {
+                return Err(io::Error::other("only a TCP connection can be encrypted"));
+            }
+        };
+        Ok(self)
+    }
+
     fn new(stream: Stream) -> Self {
         Connection { stream, inbox: Vec::new(), used: 0, skip: SkipState::new(), outbox: Vec::new() }
     }
@@ -121,7 +139,7 @@ impl Connection {
 
     /// Sends what is queued.
     pub(crate) fn flush(&mut self) -> Result<(), LinkError> {
-        let sent = self.stream.write_all(&self.outbox);
+        let sent = self.stream.write_all(&self.outbox).and_then(|()| self.stream.flush());
         self.outbox.clear();
         Ok(sent?)
     }
@@ -181,7 +199,7 @@ impl Connection {
 
     /// Takes up to `most` bytes as they are; waits for at least one.
     pub(crate) fn take_raw(&mut self, most: usize) -> Result<Vec<u8>, LinkError> {
-        if self.used == self.inbox.len() {
+        while self.used == self.inbox.len() {
             self.wait()?;
             self.fill()?;
         }
@@ -199,13 +217,15 @@ impl Connection {
         }
         let start = self.inbox.len();
         self.inbox.resize(start + READ_SIZE, 0);
-        let read = match self.inbox.get_mut(start..) {
-            Some(room) => self.stream.read(room),
-            None => Ok(0),
+        let room = self.inbox.get_mut(start..).unwrap_or_default();
+        // Of an encrypted connection something may come that is nothing to read: the caller waits again.
+        let read = match &mut self.stream {
+            Stream::Secure(stream) => stream.read_once(room),
+            stream => stream.read(room).map(Some),
         };
-        self.inbox.truncate(start + *read.as_ref().unwrap_or(&0));
+        self.inbox.truncate(start + read.as_ref().ok().copied().flatten().unwrap_or(0));
         match read {
-            Ok(0) => Err(LinkError::Closed),
+            Ok(Some(0)) => Err(LinkError::Closed),
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error.into()),
@@ -239,10 +259,16 @@ impl Connection {
         self.stream.write(bytes)
     }
 
+    /// Whether bytes that were written wait to be sent, by the next write.
+    pub(crate) fn has_unsent(&self) -> bool {
+        matches!(&self.stream, Stream::Secure(stream) if stream.has_unsent())
+    }
+
     /// Whether reads and writes wait.
     pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match &self.stream {
             Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+            Stream::Secure(stream) => stream.socket().set_nonblocking(nonblocking),
             Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
         }
     }
@@ -252,6 +278,7 @@ impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.stream {
             Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Secure(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
         }
     }
@@ -261,6 +288,7 @@ impl Read for Stream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.read(bytes),
+            Stream::Secure(stream) => stream.read(bytes),
             Stream::Unix(stream) => stream.read(bytes),
         }
     }
@@ -270,12 +298,16 @@ impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Secure(stream) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Stream::Secure(stream) => stream.flush(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ::options::{Item, Look, Reader, suggestion};
+use net::tls::{ClientSettings, Connector, Verify};
 
 use crate::connection::Family;
 use crate::format::{Decoder, Format, Style};
@@ -46,6 +47,8 @@ pub(crate) struct Server {
     pub(crate) connect_timeout: Option<Duration>,
     /// `--name`.
     pub(crate) name: Option<Vec<u8>>,
+    /// `--tls` and its companions: what makes the connection encrypted.
+    pub(crate) connector: Option<Connector>,
 }
 
 /// Which protocol the session starts with.
@@ -230,6 +233,7 @@ struct Parser {
     /// A second mode was asked for.
     has_mode: bool,
     tls: bool,
+    secure: ClientSettings,
     /// Options of `--cluster` that act in subcommands which are not there.
     idle: Vec<String>,
 }
@@ -250,6 +254,7 @@ impl Parser {
                     family: Family::Any,
                     connect_timeout: None,
                     name: None,
+                    connector: None,
                 },
                 protocol: Protocol::Default,
                 mode: Mode::Commands,
@@ -289,6 +294,7 @@ impl Parser {
             resp2: false,
             has_mode: false,
             tls: false,
+            secure: ClientSettings::default(),
             idle: Vec::new(),
         }
     }
@@ -344,7 +350,8 @@ impl Parser {
             "-3" => options.protocol = Protocol::Resp3,
             "-4" => options.server.family = Family::V4,
             "-6" => options.server.family = Family::V6,
-            "--tls" | "--insecure" => self.tls = true,
+            "--tls" => self.tls = true,
+            "--insecure" => self.secure.verify = Verify::Nothing,
             "--cluster-only-masters" => options.cluster_scope = ClusterScope::Primaries,
             "--cluster-only-replicas" => options.cluster_scope = ClusterScope::Replicas,
             "--cluster-search-multiple-owners" => options.search_multiple_owners = true,
@@ -436,9 +443,6 @@ impl Parser {
             "--functions-rdb" => self.mode(Mode::Snapshot { path: path(value), functions_only: true }),
             "--vset-recall" | "--vset-recall-count" | "--vset-recall-ef" | "--vset-recall-ele" => self.missing(key),
             "--cluster" => self.mode(Mode::Cluster(vec![value])),
-            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites" => {
-                self.tls = true;
-            }
             "--cluster-replicas"
             | "--cluster-master-id"
             | "--cluster-from"
@@ -450,6 +454,7 @@ impl Parser {
             | "--cluster-pipeline"
             | "--cluster-threshold"
             | "--cluster-weight" => self.idle.push(name.to_string()),
+            _ if self.secure.option(key, value) => {}
             _ => return unread(key),
         }
         Ok(())
@@ -507,9 +512,12 @@ impl Parser {
             ));
         }
         if self.tls {
-            return fail(format_args!(
-                "TLS is not available in this version yet: it follows. Until then use a plain connection or a tunnel."
-            ));
+            match self.secure.load() {
+                Ok(connector) => options.server.connector = Some(connector),
+                Err(error) => {
+                    return fail(format_args!("Could not negotiate a TLS connection: {}", error.for_client()));
+                }
+            }
         }
         if options.server.password.is_none() {
             options.server.password = variable("AUTH").map(OsString::into_vec);

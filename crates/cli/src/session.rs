@@ -93,6 +93,18 @@ impl Session {
                 format!("{}:{}", server.host, server.port),
             ),
         };
+        let connection = match (connection, &server.connector) {
+            (Ok(connection), Some(connector)) => match connection.secure(connector, server.connect_timeout) {
+                Err(error) => {
+                    if report == Report::Loud {
+                        complain(format_args!("Could not negotiate a TLS connection: {}", os_text(&error)));
+                    }
+                    return Ok(false);
+                }
+                secured => secured,
+            },
+            (connection, _) => connection,
+        };
         match connection {
             Ok(connection) => self.connection = Some(connection),
             Err(error) => {

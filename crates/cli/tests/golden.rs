@@ -291,7 +291,7 @@ fn what_is_not_there_yet_says_so() {
             &["--ldb", "--eval", "file"][..],
             "--ldb is not available in this version yet: it follows with the script debugger.",
         ),
-        (&["--tls", "ping"], "TLS is not available in this version yet"),
+        (&["--tls", "--cacert", "/nothing", "ping"], "Invalid CA Certificate File/Directory"),
         (&["--cluster", "create", "a:1"], "--cluster create is not available in this version yet"),
         (&["--vset-recall", "k"], "it follows with vector sets"),
     ] {

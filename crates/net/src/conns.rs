@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! entry   descriptor 4 · generation 4 · flags 2 · held 8 (null while nothing is pending) · the application's state
-//! held    input [start..] and the bytes it needs · output [start..]
+//! held    input [start..] and the bytes it needs · output [start..] · the session, if it is encrypted
 //! ```
 //!
 //! Calls from a service only change the entry and put the connection on a list; the loop does the system calls at the end
 //! of its turn. So a call never re-enters the service.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Poll, Token};
@@ -18,6 +20,8 @@ use slab::Slab;
 
 use crate::listener::{Address, Listener, Peer, SocketOptions, start_connect};
 use crate::service::Service;
+use crate::tls::session::Session;
+use crate::tls::{Acceptor, Connector};
 
 /// Names a connection of a loop. Unlike a descriptor it is not used again: after the connection is gone, calls with it do
 /// nothing.
@@ -88,9 +92,21 @@ pub(crate) mod flag {
     pub(crate) const UNIX: u16 = 1 << 11;
     /// Output is kept until the service releases it.
     pub(crate) const CORKED: u16 = 1 << 12;
+    /// Encrypted: `held` has its session.
+    pub(crate) const SECURE: u16 = 1 << 13;
     /// With none of these, a connection that gets bytes is simply read and served.
-    pub(crate) const BUSY: u16 =
-        READABLE | READ_CLOSED | RUNNABLE | PAUSED | QUEUED | DIRTY | CLOSING | DEAD | BLOCKED | CONNECTING | CORKED;
+    pub(crate) const BUSY: u16 = READABLE
+        | READ_CLOSED
+        | RUNNABLE
+        | PAUSED
+        | QUEUED
+        | DIRTY
+        | CLOSING
+        | DEAD
+        | BLOCKED
+        | CONNECTING
+        | CORKED
+        | SECURE;
 }
 
 pub(crate) struct Conn<T> {
@@ -125,7 +141,7 @@ impl<T> Conn<T> {
 
     #[inline]
     pub(crate) fn pending_output(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.output.len() - held.output_start)
+        self.held.as_ref().map_or(0, |held| held.pending_output())
     }
 
     #[inline]
@@ -138,8 +154,8 @@ impl<T> Conn<T> {
     fn kept(&self) -> Kept {
         self.held.as_ref().map_or_else(Kept::default, |held| Kept {
             input_bytes: held.input.len().saturating_sub(held.input_start),
-            output_bytes: held.output.len().saturating_sub(held.output_start),
-            memory_bytes: held.input.capacity() + held.output.capacity() + size_of::<Held>(),
+            output_bytes: held.pending_output(),
+            memory_bytes: held.memory_bytes(),
         })
     }
 
@@ -150,9 +166,28 @@ impl<T> Conn<T> {
     /// Gives the buffers back when nothing is in them.
     #[inline]
     pub(crate) fn release_if_drained(&mut self) {
-        if self.held.is_some() && self.pending_output() == 0 && self.pending_input() == 0 {
+        if let Some(held) = &self.held
+            && held.session.is_none()
+            && held.pending_output() == 0
+            && held.unused_input().is_empty()
+        {
             self.held = None;
         }
+    }
+
+    /// The session of an encrypted connection.
+    pub(crate) fn session_mut(&mut self) -> Option<&mut Session> {
+        self.held.as_mut()?.session.as_deref_mut()
+    }
+
+    pub(crate) fn socket_and_session(&mut self) -> Option<(&OwnedFd, &mut Session)> {
+        Some((&self.socket, self.held.as_mut()?.session.as_deref_mut()?))
+    }
+
+    /// Makes it encrypted from now on.
+    fn secure(&mut self, session: Session) {
+        self.held_mut().session = Some(Box::new(session));
+        self.add(flag::SECURE);
     }
 }
 
@@ -176,9 +211,21 @@ pub(crate) struct Held {
     pub(crate) need: usize,
     pub(crate) output: Vec<u8>,
     pub(crate) output_start: usize,
+    /// Of an encrypted connection, which keeps this struct all its life.
+    pub(crate) session: Option<Box<Session>>,
 }
 
 impl Held {
+    fn pending_output(&self) -> usize {
+        let encrypted = self.session.as_ref().map_or(0, |session| session.unsent());
+        self.output.len().saturating_sub(self.output_start) + encrypted
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let session = self.session.as_ref().map_or(0, |session| session.memory_bytes());
+        self.input.capacity() + self.output.capacity() + size_of::<Held>() + session
+    }
+
     pub(crate) fn unused_input(&self) -> &[u8] {
         self.input.get(self.input_start..).unwrap_or(&[])
     }
@@ -240,6 +287,10 @@ pub struct Conns<S: Service> {
     pub(crate) next_round: Vec<ConnId>,
     /// Connections with output or a close to be done at the end of the turn.
     pub(crate) dirty: Vec<ConnId>,
+    /// Connections that have something to read and shake hands: a share of them is read each turn.
+    pub(crate) handshakes: VecDeque<ConnId>,
+    /// Clients that may still shake hands, with when they came, the longest there first.
+    pub(crate) shaking_since: VecDeque<(Instant, ConnId)>,
 }
 
 impl<S: Service> Conns<S> {
@@ -253,6 +304,8 @@ impl<S: Service> Conns<S> {
             round: Vec::new(),
             next_round: Vec::new(),
             dirty: Vec::new(),
+            handshakes: VecDeque::new(),
+            shaking_since: VecDeque::new(),
         }
     }
 
@@ -332,7 +385,7 @@ impl<S: Service> Conns<S> {
         match self.get_mut(id) {
             Some(conn) if !conn.has(flag::CLOSING | flag::DEAD) => {
                 if !bytes.is_empty() {
-                    if conn.pending_output() == 0 {
+                    if conn.held_mut().unsent_output().is_empty() {
                         let held = conn.held_mut();
                         held.output = bytes;
                         held.output_start = 0;
@@ -404,7 +457,7 @@ impl<S: Service> Conns<S> {
     /// Bytes of memory of the buffers that are kept for a connection.
     pub fn held_bytes(&self, id: ConnId) -> usize {
         let held = self.get(id).and_then(|conn| conn.held.as_ref());
-        held.map_or(0, |held| held.input.capacity() + held.output.capacity() + size_of::<Held>())
+        held.map_or(0, |held| held.memory_bytes())
     }
 
     /// The peer's address, asked of the kernel; `None` when the connection is gone.
@@ -465,6 +518,36 @@ impl<S: Service> Conns<S> {
         Ok(id)
     }
 
+    /// Makes a connection that was just begun by [`Conns::connect`] or [`Conns::adopt_connecting`] an encrypted one:
+    /// [`Service::connected`] then tells how the handshake went. Output that is given before waits for it.
+    ///
+    /// # Errors
+    /// When no session can be made; the connection is to be closed then.
+    pub fn secure(&mut self, id: ConnId, connector: &Connector) -> io::Result<()> {
+        let session = Session::connect(connector).map_err(io::Error::other)?;
+        if let Some(conn) = self.get_mut(id) {
+            conn.secure(session);
+        }
+        Ok(())
+    }
+
+    /// Whether a connection is encrypted.
+    pub fn is_secure(&self, id: ConnId) -> bool {
+        self.get(id).is_some_and(|conn| conn.has(flag::SECURE))
+    }
+
+    /// Makes an accepted connection encrypted. `false`: there is no session to be had.
+    pub(crate) fn secure_accepted(&mut self, id: ConnId, acceptor: &Acceptor, now: Instant) -> bool {
+        let Ok(session) = Session::accept(acceptor) else {
+            return false;
+        };
+        if let Some(conn) = self.get_mut(id) {
+            conn.secure(session);
+            self.shaking_since.push_back((now, id));
+        }
+        true
+    }
+
     /// Takes over a connected stream socket, for example one on which a handshake was made elsewhere.
     ///
     /// # Errors
@@ -502,10 +585,10 @@ impl<S: Service> Conns<S> {
         }
     }
 
-    /// Closes the TCP listeners. Connections and Unix sockets stay.
-    pub fn close_tcp_listeners(&mut self) {
+    /// Closes the TCP listeners, those of encrypted connections or the others. Connections and Unix sockets stay.
+    pub fn close_tcp_listeners(&mut self, secure: bool) {
         for listener in &mut self.listeners {
-            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp) {
+            if let Some(tcp) = listener.take_if(|listener| listener.is_tcp && listener.acceptor.is_some() == secure) {
                 // Closing alone would leave it listening where another descriptor table has a copy.
                 let _ = rustix::net::shutdown(&tcp.socket, rustix::net::Shutdown::Both);
             }

@@ -11,6 +11,8 @@
 //! only its slab entry of 24 bytes plus the application's state: reads go to a buffer of the loop, replies leave from a
 //! buffer of the loop, and only a partial request or what the kernel did not take is kept.
 //!
+//! An encrypted connection ([`tls`]) differs in what it holds, not in what a service sees of it.
+//!
 //! Invariants:
 //! - A connection's output leaves in the order it was given, whoever gave it.
 //! - Within one turn a connection gets at most one read and one more round with input it already has.
@@ -26,6 +28,7 @@ mod listener;
 mod mailbox;
 mod service;
 mod timers;
+pub mod tls;
 mod worker;
 
 pub use clock::{Clock, ManualClock, SystemClock};

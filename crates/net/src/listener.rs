@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{SocketAddrAny, getsockname};
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::tls::Acceptor;
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +97,8 @@ impl SocketOptions {
 pub struct Listener {
     pub(crate) socket: OwnedFd,
     pub(crate) is_tcp: bool,
+    /// Its connections are encrypted.
+    pub(crate) acceptor: Option<Arc<Acceptor>>,
 }
 
 impl Listener {
@@ -113,7 +118,7 @@ impl Listener {
         }
         socket.bind(&address.into())?;
         socket.listen(backlog)?;
-        Ok(Listener { socket: socket.into(), is_tcp: true })
+        Ok(Listener { socket: socket.into(), is_tcp: true, acceptor: None })
     }
 
     /// Listens on a Unix socket, in place of a file that is in the way; `mode` are the permissions of its file
@@ -132,7 +137,14 @@ impl Listener {
         if let Some(mode) = mode {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
         }
-        Ok(Listener { socket: socket.into(), is_tcp: false })
+        Ok(Listener { socket: socket.into(), is_tcp: false, acceptor: None })
+    }
+
+    /// Makes its connections encrypted.
+    #[must_use]
+    pub fn secured_by(mut self, acceptor: Arc<Acceptor>) -> Listener {
+        self.acceptor = Some(acceptor);
+        self
     }
 
     /// The address it listens on.

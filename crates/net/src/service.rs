@@ -13,13 +13,15 @@ pub trait Service: Sized {
     type Message: Send + 'static;
 
     /// A client was accepted. An error's bytes are written as far as the kernel takes them at once, then the connection
-    /// is closed; there is no [`Service::closed`] for it.
+    /// is closed; there is no [`Service::closed`] for it. To an encrypted listener's client nothing is written, as no hands
+    /// were shaken yet.
     ///
     /// # Errors
     /// When the client is refused.
     fn accepted(&mut self, cx: &mut Context<Self::Message>, id: ConnId, peer: &Peer) -> Result<Self::State, Vec<u8>>;
 
-    /// A connection made by [`Conns::connect`] stands, or could not be made; then [`Service::closed`] follows.
+    /// A connection made by [`Conns::connect`] stands, or could not be made; then [`Service::closed`] follows. An encrypted
+    /// one stands when hands were shaken.
     fn connected(
         &mut self,
         cx: &mut Context<Self::Message>,
@@ -28,6 +30,17 @@ pub trait Service: Sized {
         result: io::Result<()>,
     ) {
         let _ = (cx, id, state, result);
+    }
+
+    /// A client on an encrypted listener did not come through the handshake; [`Service::closed`] follows.
+    fn handshake_failed(
+        &mut self,
+        cx: &mut Context<Self::Message>,
+        peer: Option<Peer>,
+        local: Option<Peer>,
+        why: &str,
+    ) {
+        let _ = (cx, peer, local, why);
     }
 
     /// Bytes are there. `input` is everything not consumed so far. What is appended to `out`, which comes empty, is

@@ -3,4 +3,5 @@
 mod clients;
 mod connecting;
 mod parts;
+mod secure;
 mod service;

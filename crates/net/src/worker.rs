@@ -18,6 +18,7 @@
 
 mod accept;
 mod output;
+mod secure;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -142,6 +143,8 @@ impl<S: Service> Builder<S> {
             mailbox: self.mailbox,
             read_buffer: vec![0; READ_BYTES],
             out: Vec::new(),
+            plain: Vec::new(),
+            scratch: Vec::new(),
             blocked_listeners: Vec::new(),
             accept_again: None,
         };
@@ -158,6 +161,10 @@ pub(crate) struct Worker<S: Service> {
     read_buffer: Vec<u8>,
     /// Replies of the connection being served.
     out: Vec<u8>,
+    /// What was decrypted for the connection being served.
+    plain: Vec<u8>,
+    /// Where output is encrypted.
+    scratch: Vec<u8>,
     /// Listeners with clients waiting: over the share of a turn, or without descriptors for them.
     blocked_listeners: Vec<usize>,
     /// When to accept again after descriptors ran out.
@@ -189,6 +196,8 @@ impl<S: Service> Worker<S> {
             }
             self.accept_more();
             self.rounds();
+            self.handshakes();
+            self.end_late_handshakes();
         }
         self.close_all();
         Ok(())
@@ -199,15 +208,14 @@ impl<S: Service> Worker<S> {
         let is_busy = self.cx.is_stopping()
             || !self.conns.next_round.is_empty()
             || !self.conns.dirty.is_empty()
+            || !self.conns.handshakes.is_empty()
             || (!self.blocked_listeners.is_empty() && self.accept_again.is_none());
         if is_busy || wait == Some(Duration::ZERO) || !self.mailbox.prepare_sleep() {
             return Some(Duration::ZERO);
         }
-        let Some(accept_again) = self.accept_again else {
-            return wait;
-        };
-        let until = accept_again.saturating_duration_since(self.cx.now());
-        Some(wait.map_or(until, |wait| wait.min(until)))
+        let until = |at: Instant| at.saturating_duration_since(self.cx.now());
+        let own = self.accept_again.into_iter().chain(self.next_late_handshake()).map(until).min();
+        wait.into_iter().chain(own).min()
     }
 
     fn take_messages(&mut self) {
@@ -361,7 +369,7 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return;
         };
-        if conn.held.as_ref().is_some_and(|held| !held.input.is_empty()) {
+        if conn.held.as_ref().is_some_and(|held| held.session.is_some() || !held.input.is_empty()) {
             return self.read_behind_partial(id);
         }
         let got = rustix::net::recv(&conn.socket, &mut self.read_buffer[..], RecvFlags::empty());
@@ -379,6 +387,9 @@ impl<S: Service> Worker<S> {
         let Some(held) = conn.held.as_mut() else {
             return;
         };
+        if held.session.is_some() {
+            return self.read_secure(id);
+        }
         let kept = held.unused_input().len();
         if kept > SMALL_PARTIAL || held.need > READ_BYTES {
             return self.read_into_own(id);
@@ -599,9 +610,21 @@ impl<S: Service> Worker<S> {
 
     /// Takes a connection out and tells the service.
     fn remove(&mut self, id: ConnId, why: CloseReason) {
-        let Some(conn) = self.conns.take(id) else {
+        let Some(mut conn) = self.conns.take(id) else {
             return;
         };
+        let mut why = why;
+        if let Some((socket, session)) = conn.socket_and_session() {
+            session.say_goodbye(socket);
+            if session.is_client() && !session.is_announced && !matches!(why, CloseReason::ConnectFailed(_)) {
+                let (kind, text) = match why {
+                    CloseReason::Failed(kind) => (kind, "the connection failed during the handshake"),
+                    _ => (io::ErrorKind::UnexpectedEof, "the connection was closed during the handshake"),
+                };
+                why = CloseReason::ConnectFailed(kind);
+                self.service.connected(&mut self.cx, id, &mut conn.state, Err(io::Error::new(kind, text)));
+            }
+        }
         drop(conn.socket);
         // A descriptor is free again.
         self.accept_again = None;

@@ -6,6 +6,7 @@ use crate::log;
 use crate::process::log::Level;
 use crate::process::signals::ShutdownSignal;
 use crate::process::{banner, crash, daemon, limits, listen, signals, supervise, system, title};
+use crate::secure::Secure;
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
 use net::{Builder, Listener, SocketOptions};
@@ -94,7 +95,12 @@ fn serve(program: &str, startup: Startup) -> i32 {
     let Ok(descriptors) = limits::fit_open_files(config.maxclients, config.io_threads) else { return 1 };
     config.maxclients = descriptors.maxclients;
     config.io_threads = descriptors.workers;
-    let Some(listeners) = open_listeners(&config) else { return 1 };
+    let secure = Secure::default();
+    if Secure::is_needed(&config) && secure.configure(&config).is_err() {
+        log!(Level::Warning, "Failed to configure TLS. Check logs for more info.");
+        return 1;
+    }
+    let Some(listeners) = open_listeners(&config, &secure) else { return 1 };
     let pid_file = daemon::write_pid_file(&config, is_background);
     let file_text = config_file.as_deref().map(|path| path.as_os_str().as_bytes().to_vec());
     title::show(&config, program.as_bytes(), file_text.as_deref());
@@ -111,12 +117,15 @@ fn serve(program: &str, startup: Startup) -> i32 {
         log!(Level::Warning, "The allocator has no background threads: freed memory goes back to the system later");
     }
     let socket_path = config.unixsocket.clone();
-    let kinds: Vec<&str> = [("tcp", config.port != 0), ("unix", !socket_path.is_empty())]
-        .iter()
-        .filter(|(_, on)| *on)
-        .map(|(kind, _)| *kind)
-        .collect();
-    let shared = Arc::new(Shared::new(config, config_file.as_deref(), &renamed_commands));
+    let kinds: Vec<&str> =
+        [("tcp", config.port != 0), ("unix", !socket_path.is_empty()), ("tls", config.tls_port != 0)]
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(kind, _)| *kind)
+            .collect();
+    let mut shared = Shared::new(config, config_file.as_deref(), &renamed_commands);
+    shared.secure = secure;
+    let shared = Arc::new(shared);
     let started = shared.config.snapshot();
     if !shared.acl.load_at_start(&users, &started.aclfile, started.acl_pubsub_default.allows_all()) {
         return 1;
@@ -148,8 +157,9 @@ fn serve(program: &str, startup: Startup) -> i32 {
 }
 
 /// One list of listeners for each worker. `None`: the server cannot start; the reason is in the log.
-fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
-    let (mut all, mut opened) = open_tcp_listeners(config, config.io_threads as usize, true)?;
+fn open_listeners(config: &Config, secure: &Secure) -> Option<Vec<Vec<Listener>>> {
+    let workers = config.io_threads as usize;
+    let (mut all, mut opened) = open_tcp_listeners(config, secure, TcpKind::Plain, workers, true)?;
     if !config.unixsocket.is_empty() {
         let path = Path::new(std::ffi::OsStr::from_bytes(&config.unixsocket));
         let _ = std::fs::remove_file(path);
@@ -167,39 +177,79 @@ fn open_listeners(config: &Config) -> Option<Vec<Vec<Listener>>> {
             }
         }
     }
-    if opened == 0 {
+    let (of_tls, opened_tls) = open_tcp_listeners(config, secure, TcpKind::Secure, workers, true)?;
+    for (listeners, more) in all.iter_mut().zip(of_tls) {
+        listeners.extend(more);
+    }
+    if opened + opened_tls == 0 {
         listen::log_nowhere();
         return None;
     }
     Some(all)
 }
 
-/// The TCP listeners of each worker and how many they are; none if there is no port. With `is_new_port` a port that
+/// Kinds of TCP listeners, each with a port of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TcpKind {
+    /// `port`
+    Plain,
+    /// `tls-port`
+    Secure,
+}
+
+impl TcpKind {
+    /// Its port in a configuration; 0 is none.
+    pub(crate) fn port(self, config: &Config) -> u16 {
+        match self {
+            TcpKind::Plain => config.port,
+            TcpKind::Secure => config.tls_port,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            TcpKind::Plain => "tcp",
+            TcpKind::Secure => "tls",
+        }
+    }
+}
+
+/// The TCP listeners of a kind, of each worker, and how many they are; none if there is no port. With `is_new_port` a port that
 /// another program holds is noticed. `None`: an address that must be there cannot be opened; the reason is in the log.
 pub(crate) fn open_tcp_listeners(
     config: &Config,
+    secure: &Secure,
+    kind: TcpKind,
     workers: usize,
     is_new_port: bool,
 ) -> Option<(Vec<Vec<Listener>>, usize)> {
     let mut all: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut opened = 0;
-    if config.port == 0 {
+    let port = kind.port(config);
+    if port == 0 {
         return Some((all, opened));
     }
-    let Ok(addresses) = listen::addresses(config, config.port) else {
-        listen::log_giving_up(config.port, "tcp");
+    let acceptor = match kind {
+        TcpKind::Plain => None,
+        TcpKind::Secure => Some(secure.acceptor()?),
+    };
+    let Ok(addresses) = listen::addresses(config, port) else {
+        listen::log_giving_up(port, kind.name());
         return None;
     };
     for address in &addresses {
         for (index, listeners) in all.iter_mut().enumerate() {
             match open_tcp(address.address, config, index == 0 && is_new_port) {
                 Ok(listener) => {
-                    listeners.push(listener);
+                    listeners.push(match &acceptor {
+                        Some(acceptor) => listener.secured_by(acceptor.clone()),
+                        None => listener,
+                    });
                     opened += 1;
                 }
                 Err(error) => {
                     if listen::judge_failure(address, &error).is_err() {
-                        listen::log_giving_up(config.port, "tcp");
+                        listen::log_giving_up(port, kind.name());
                         return None;
                     }
                     break;
@@ -208,7 +258,7 @@ pub(crate) fn open_tcp_listeners(
         }
     }
     if opened == 0 && !config.bind.is_empty() {
-        log!(Level::Warning, "Failed listening on port {} (tcp), aborting.", config.port);
+        listen::log_giving_up(port, kind.name());
         return None;
     }
     Some((all, opened))

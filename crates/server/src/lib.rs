@@ -27,6 +27,7 @@ pub mod pubsub;
 pub mod redact;
 pub mod replication;
 pub mod scripting;
+mod secure;
 pub mod session;
 mod session_commands;
 pub mod settings;

@@ -8,6 +8,7 @@ use crate::key_stats::{KeyStats, LeastSizes};
 use crate::latency::LatencyMonitor;
 use crate::offload::Offload;
 use crate::pubsub::PubSub;
+use crate::secure::Secure;
 use crate::slowlog::SlowLog;
 use crate::stats::WorkerStats;
 use crate::tracking::Tracking;
@@ -88,6 +89,8 @@ pub struct Shared {
     pub tracking: Tracking,
     /// The users.
     pub acl: Acl,
+    /// Encrypted connections.
+    pub(crate) secure: Secure,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.
@@ -233,6 +236,7 @@ impl Shared {
             least_sizes: LeastSizes::default(),
             tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
+            secure: Secure::default(),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

@@ -411,6 +411,21 @@ impl Service for Worker {
         Ok(Session::new(id, self.now_s, authenticated, peer.tcp()))
     }
 
+    fn handshake_failed(&mut self, _cx: &mut Context<Message>, peer: Option<Peer>, local: Option<Peer>, why: &str) {
+        let name = |end: Option<Peer>| match end {
+            Some(Peer::Tcp(address)) => {
+                std::net::SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+            }
+            _ => "?:0".to_owned(),
+        };
+        crate::log!(
+            crate::process::log::Level::Warning,
+            "Error accepting a client connection: {why} (addr={} laddr={})",
+            name(peer),
+            name(local)
+        );
+    }
+
     fn data(
         &mut self,
         cx: &mut Context<Message>,

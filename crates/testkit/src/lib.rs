@@ -15,6 +15,7 @@
 //! [`differential`] compares two servers on random commands; [`history`] decides whether what
 //! concurrent clients saw can be explained by one order of their operations.
 
+mod authority;
 pub mod binary;
 pub mod client;
 pub mod differential;
@@ -25,6 +26,7 @@ pub mod reply;
 pub mod server;
 pub mod text;
 
+pub use authority::{Authority, Certificate};
 pub use client::Client;
 pub use proxy::Proxy;
 pub use reply::Reply;

@@ -317,16 +317,20 @@ impl Driver {
                 (Address::Tcp(address), Some(source)) => {
                     sys::start_connect_from(source, self.settings.places.ports, *address)
                         .and_then(|socket| conns.adopt_connecting(socket, client))
-                        .map(|_| self.opening += 1)
                 }
-                (Address::Tcp(address), None) if self.settings.options.extended.multipath => start_multipath(*address)
-                    .and_then(|socket| conns.adopt_connecting(socket, client))
-                    .map(|_| self.opening += 1),
-                (Address::Tcp(address), None) => conns.connect(*address, client).map(|_| self.opening += 1),
-                (Address::Unix(path), _) => {
-                    conns.connect(net::Address::Unix(path.clone()), client).map(|_| self.opening += 1)
+                (Address::Tcp(address), None) if self.settings.options.extended.multipath => {
+                    start_multipath(*address).and_then(|socket| conns.adopt_connecting(socket, client))
                 }
+                (Address::Tcp(address), None) => conns.connect(*address, client),
+                (Address::Unix(path), _) => conns.connect(net::Address::Unix(path.clone()), client),
             };
+            let opened = opened.and_then(|id| {
+                self.opening += 1;
+                match &self.settings.options.connector {
+                    Some(connector) => conns.secure(id, connector),
+                    None => Ok(()),
+                }
+            });
             if let Err(error) = opened {
                 let text = reason(&error);
                 if self.started && self.settings.on_error == OnError::Reconnect {

@@ -8,8 +8,8 @@ use crate::{keys::Distribution, options::Options, values};
 /// Rejects combinations that contradict each other. The error is a sentence for stderr.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
     let extended = &options.extended;
-    if options.tls {
-        return Err("TLS is not supported yet: connect without --tls and rediss://".to_owned());
+    if options.tls && options.socket.is_some() {
+        return Err("--tls and -s exclude each other: only TCP connections can be encrypted".to_owned());
     }
     if extended.duration.is_some() && options.requests_given {
         return Err("-n and --duration exclude each other: leave one of them out".to_owned());

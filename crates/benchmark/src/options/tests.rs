@@ -77,8 +77,8 @@ fn mistakes_end_the_run() {
     assert_eq!(fatal("-p 70000"), "Invalid server port.");
     assert_eq!(fatal("-p -1"), "Invalid server port.");
     assert_eq!(fatal("-u http://x"), "Invalid URI scheme");
-    assert!(fatal("--tls").contains("TLS is not supported yet"));
-    assert!(fatal("-u rediss://x").contains("TLS is not supported yet"));
+    assert!(fatal("--tls --cacert /nothing").contains("Invalid CA Certificate File/Directory"));
+    assert!(fatal("-u rediss://x -s /socket").contains("exclude each other"));
     assert_eq!(fatal("--rdma"), "--rdma is not supported");
     assert!(fatal("--keys zipf").contains("-r"));
 }

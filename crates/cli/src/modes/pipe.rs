@@ -52,7 +52,7 @@ pub(super) fn run(session: &mut Session) -> Outcome<()> {
         done: false,
     };
     while !transfer.done {
-        let (readable, writable) = wait(connection, transfer.wants_to_send())?;
+        let (readable, writable) = wait(connection, transfer.wants_to_send() || connection.has_unsent())?;
         if readable {
             transfer.receive(connection)?;
         }

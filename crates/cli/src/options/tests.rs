@@ -18,8 +18,16 @@ fn options_stop_at_the_command() {
 
 #[test]
 fn a_missing_value_is_an_unknown_option() {
-    for line in ["-p", "--eval", "--nothing", "-2 -3 get", "-c -s /socket get", "-p 70000 get", "-n x get", "--tls get"]
-    {
+    for line in [
+        "-p",
+        "--eval",
+        "--nothing",
+        "-2 -3 get",
+        "-c -s /socket get",
+        "-p 70000 get",
+        "-n x get",
+        "--tls --cert /nothing get",
+    ] {
         assert_eq!(parse(line).map(|_| ()), Err(Exit(1)), "{line}");
     }
 }

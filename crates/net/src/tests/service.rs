@@ -59,6 +59,10 @@ impl Service for Lines {
         self.note(format!("connected {:?}", result.map_err(|error| error.kind())));
     }
 
+    fn handshake_failed(&mut self, _: &mut Context<Job>, _: Option<Peer>, _: Option<Peer>, why: &str) {
+        self.note(format!("refused: {why}"));
+    }
+
     fn data(&mut self, _: &mut Context<Job>, _: ConnId, _: &mut (), input: &[u8], out: &mut Vec<u8>) -> Flow {
         self.calls += 1;
         let mut consumed = 0;
@@ -121,7 +125,11 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn start(service: Lines) -> Running {
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), 511, true).unwrap();
+        Running::start_on(service, |listener| listener)
+    }
+
+    pub(super) fn start_on(service: Lines, adapt: impl FnOnce(Listener) -> Listener) -> Running {
+        let listener = adapt(Listener::tcp("127.0.0.1:0".parse().unwrap(), 511, true).unwrap());
         let address = listener.local_addr().unwrap().tcp().unwrap();
         let builder = Builder::new().unwrap().listener(listener);
         let (handle, log) = (builder.handle(), Arc::clone(&service.log));

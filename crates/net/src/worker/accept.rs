@@ -12,6 +12,7 @@ use super::Worker;
 use crate::conns::{ConnId, flag};
 use crate::listener::Peer;
 use crate::service::{CloseReason, Service};
+use crate::tls::Acceptor;
 
 /// Clients accepted per listener and turn: about half a millisecond's work, so that those who are there already hardly
 /// feel ten thousand who come at once.
@@ -48,12 +49,12 @@ impl<S: Service> Worker<S> {
             let Some(Some(listener)) = self.conns.listeners.get(index) else {
                 return false;
             };
-            let is_tcp = listener.is_tcp;
+            let (is_tcp, acceptor) = (listener.is_tcp, listener.acceptor.clone());
             match acceptfrom_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((socket, peer)) => {
                     let peer = if is_tcp { Peer::from_any(peer) } else { Peer::Unix };
                     self.cx.stats.accepted += 1;
-                    self.accepted(socket, &peer);
+                    self.accepted(socket, &peer, acceptor.as_deref());
                 }
                 Err(Errno::AGAIN) => return false,
                 // The client gave up while it waited, or a signal came.
@@ -68,7 +69,7 @@ impl<S: Service> Worker<S> {
         true
     }
 
-    fn accepted(&mut self, socket: std::os::fd::OwnedFd, peer: &Peer) {
+    fn accepted(&mut self, socket: std::os::fd::OwnedFd, peer: &Peer, acceptor: Option<&Acceptor>) {
         let flags = match peer {
             // Its options are those of the listener.
             Peer::Tcp(_) => 0,
@@ -79,7 +80,15 @@ impl<S: Service> Worker<S> {
             Err(error) => return self.service.accept_failed(&mut self.cx, error),
         };
         match self.service.accepted(&mut self.cx, id, peer) {
-            Ok(state) => self.conns.insert(id, socket, flags, state),
+            Ok(state) => {
+                self.conns.insert(id, socket, flags, state);
+                if let Some(acceptor) = acceptor
+                    && !self.conns.secure_accepted(id, acceptor, self.cx.now())
+                {
+                    self.remove(id, CloseReason::Failed(io::ErrorKind::Other));
+                }
+            }
+            Err(_) if acceptor.is_some() => {}
             Err(refusal) => {
                 // Best effort: the client is refused whether it reads why or not.
                 let _ = rustix::net::send(&socket, &refusal, SendFlags::NOSIGNAL);
@@ -104,6 +113,14 @@ impl<S: Service> Worker<S> {
         };
         conn.remove(flag::CONNECTING);
         let kind = result.map_err(|errno| io::Error::from(errno).kind());
+        if kind.is_ok() && conn.has(flag::SECURE) {
+            // The service is told when hands were shaken.
+            self.flush(id);
+            if event.is_readable() || event.is_read_closed() {
+                self.readable_event(id, event);
+            }
+            return;
+        }
         self.service.connected(&mut self.cx, id, &mut conn.state, result.map_err(io::Error::from));
         if let Err(kind) = kind {
             return self.remove(id, CloseReason::ConnectFailed(kind));

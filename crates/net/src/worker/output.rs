@@ -23,6 +23,9 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return false;
         };
+        if conn.has(flag::SECURE) {
+            return self.send_out_secure(id);
+        }
         if conn.has(flag::CORKED) || conn.held.as_ref().is_some_and(|held| !held.output.is_empty()) {
             conn.held_mut().append_output(&self.out);
             return self.keep_output(id);
@@ -33,13 +36,19 @@ impl<S: Service> Worker<S> {
         match sent {
             Ok(sent) if sent == self.out.len() => {
                 self.cx.stats.written_bytes += sent as u64;
-                if self.out.capacity() > KEPT_OUT {
-                    self.out = Vec::new();
-                }
-                true
+                self.shrink_out()
             }
             sent => self.sent_in_part(id, sent, asked),
         }
+    }
+
+    /// Gives memory of the loop's buffer back when it has grown big; always `true`, for the connection is fine.
+    #[inline]
+    pub(super) fn shrink_out(&mut self) -> bool {
+        if self.out.capacity() > KEPT_OUT {
+            self.out = Vec::new();
+        }
+        true
     }
 
     /// The kernel did not take all of the loop's buffer.
@@ -63,7 +72,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Keeps the loop's buffer from `sent` on for the connection.
-    fn keep_out(&mut self, id: ConnId, sent: usize) -> bool {
+    pub(super) fn keep_out(&mut self, id: ConnId, sent: usize) -> bool {
         let Some(conn) = self.conns.get_mut(id) else {
             return false;
         };
@@ -79,7 +88,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// The connection has unsent output: sees to it that it is sent some time, and asks the service whether to keep it.
-    fn keep_output(&mut self, id: ConnId) -> bool {
+    pub(super) fn keep_output(&mut self, id: ConnId) -> bool {
         let Some(conn) = self.conns.get_mut(id) else {
             return false;
         };
@@ -88,14 +97,15 @@ impl<S: Service> Worker<S> {
             self.remove(id, CloseReason::OutputLimit);
             return false;
         }
-        if !conn.has(flag::BLOCKED | flag::CORKED) {
+        let is_shaking = conn.has(flag::SECURE) && conn.session_mut().is_some_and(|session| session.is_handshaking());
+        if !conn.has(flag::BLOCKED | flag::CORKED) && !is_shaking {
             self.conns.mark_dirty(id);
         }
         true
     }
 
     /// The kernel takes no more: waits for it to say so. `false` if the connection is gone.
-    fn block(&mut self, id: ConnId) -> bool {
+    pub(super) fn block(&mut self, id: ConnId) -> bool {
         let Some(conn) = self.conns.get_mut(id) else {
             return false;
         };
@@ -119,6 +129,9 @@ impl<S: Service> Worker<S> {
                 self.remove(id, CloseReason::Service);
             }
             return;
+        }
+        if conn.has(flag::SECURE) {
+            return self.flush_secure(id);
         }
         let pending = conn.pending_output();
         if pending > 0 {
@@ -156,7 +169,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// All output of the connection is sent.
-    fn drained(&mut self, id: ConnId) {
+    pub(super) fn drained(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id) else {
             return;
         };

@@ -42,8 +42,6 @@ pub enum Work {
     Durability,
     /// Cluster mode.
     Cluster,
-    /// Encrypted connections.
-    Tls,
 }
 
 impl Work {
@@ -53,7 +51,6 @@ impl Work {
         match self {
             Work::Durability => "durability",
             Work::Cluster => "cluster",
-            Work::Tls => "TLS",
         }
     }
 }

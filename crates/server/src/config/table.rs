@@ -461,45 +461,45 @@ directives! {
         memory(0, ULLONG_MAX), MUTABLE, Later(Work::Cluster), "The most bytes that may wait for one node, 0 is no limit.";
     // TLS.
     "tls-port" => tls_port: u16 = 0,
-        int(0, 65535), MUTABLE, Later(Work::Tls), "The TCP port of encrypted connections; 0 is none.";
+        int(0, 65535), MUTABLE, Acts, "The TCP port of encrypted connections; 0 is none.";
     "tls-cert-file" => tls_cert_file: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "The certificate.";
+        UNSET_TEXT, RELOADS, Acts, "The certificate.";
     "tls-key-file" => tls_key_file: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "The key of the certificate.";
+        UNSET_TEXT, RELOADS, Acts, "The key of the certificate.";
     "tls-key-file-pass" => tls_key_file_pass: Vec<u8> = text(""),
-        UNSET_TEXT, SECRET, Later(Work::Tls), "The password of the key.";
+        UNSET_TEXT, SECRET, Acts, "The password of the key.";
     "tls-client-cert-file" => tls_client_cert_file: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "The certificate for connections to other servers.";
+        UNSET_TEXT, RELOADS, Acts, "The certificate for connections to other servers.";
     "tls-client-key-file" => tls_client_key_file: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "The key for connections to other servers.";
+        UNSET_TEXT, RELOADS, Acts, "The key for connections to other servers.";
     "tls-client-key-file-pass" => tls_client_key_file_pass: Vec<u8> = text(""),
-        UNSET_TEXT, SECRET, Later(Work::Tls), "The password of that key.";
+        UNSET_TEXT, SECRET, Acts, "The password of that key.";
     "tls-dh-params-file" => tls_dh_params_file: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "Parameters of the Diffie-Hellman exchange.";
+        UNSET_TEXT, RELOADS, Acts, "Parameters of the Diffie-Hellman exchange; refused, the exchange is by elliptic curves.";
     "tls-ca-cert-file" => tls_ca_cert_file: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "The certificates of trusted authorities, in one file.";
+        UNSET_TEXT, RELOADS, Acts, "The certificates of trusted authorities, in one file.";
     "tls-ca-cert-dir" => tls_ca_cert_dir: Vec<u8> = text(""),
-        UNSET_TEXT, RELOADS, Later(Work::Tls), "The certificates of trusted authorities, in a directory.";
+        UNSET_TEXT, RELOADS, Acts, "The certificates of trusted authorities, in a directory.";
     "tls-auth-clients" => tls_auth_clients: TlsAuthClients = TlsAuthClients::Yes,
-        Kind::Enum(TlsAuthClients::WORDS), MUTABLE, Later(Work::Tls), "Whether clients must show a certificate.";
+        Kind::Enum(TlsAuthClients::WORDS), MUTABLE, Acts, "Whether clients must show a certificate.";
     "tls-replication" => tls_replication: bool = false,
-        BOOL, MUTABLE, Later(Work::Tls), "Encrypt replication.";
+        BOOL, MUTABLE, Acts, "Encrypt replication.";
     "tls-cluster" => tls_cluster: bool = false,
-        BOOL, MUTABLE, Later(Work::Tls), "Encrypt the bus between nodes.";
+        BOOL, MUTABLE, Later(Work::Cluster), "Encrypt the bus between nodes.";
     "tls-protocols" => tls_protocols: Vec<u8> = text(""),
-        UNSET_TEXT, MUTABLE, Later(Work::Tls), "The versions of TLS that are allowed.";
+        UNSET_TEXT, MUTABLE, Acts, "The versions of TLS that are allowed, of TLSv1.2 and TLSv1.3.";
     "tls-ciphers" => tls_ciphers: Vec<u8> = text(""),
-        UNSET_TEXT, MUTABLE, Later(Work::Tls), "The ciphers of TLS up to 1.2.";
+        UNSET_TEXT, MUTABLE, Acts, "The ciphers of TLS 1.2, by OpenSSL's names; what is not supported is refused.";
     "tls-ciphersuites" => tls_ciphersuites: Vec<u8> = text(""),
-        UNSET_TEXT, MUTABLE, Later(Work::Tls), "The ciphers of TLS 1.3.";
+        UNSET_TEXT, MUTABLE, Acts, "The ciphers of TLS 1.3.";
     "tls-prefer-server-ciphers" => tls_prefer_server_ciphers: bool = false,
-        BOOL, MUTABLE, Later(Work::Tls), "Prefer our order of ciphers to the client's.";
+        BOOL, MUTABLE, Acts, "Prefer our order of ciphers to the client's.";
     "tls-session-caching" => tls_session_caching: bool = true,
-        BOOL, MUTABLE, Later(Work::Tls), "Remember sessions so that clients reconnect faster.";
+        BOOL, MUTABLE, Acts, "Remember sessions so that clients reconnect faster.";
     "tls-session-cache-size" => tls_session_cache_size: i32 = 20 * 1024,
-        int(0, INT_MAX), MUTABLE, Later(Work::Tls), "How many sessions are remembered; 0 is no limit.";
+        int(0, INT_MAX), MUTABLE, Acts, "How many sessions are remembered; 0 is no limit.";
     "tls-session-cache-timeout" => tls_session_cache_timeout: i32 = 300,
-        int(0, INT_MAX), MUTABLE, Later(Work::Tls), "Seconds that a session is remembered.";
+        int(0, INT_MAX), MUTABLE, Acts, "Seconds that a session is remembered.";
 }
 
 /// Directives that only a file or the command line may hold, with what they do. They are not values

@@ -13,6 +13,7 @@ use crate::scripting::threads::STACK_BYTES;
 use crate::shared::Shared;
 use ::replication::handshake::{Answer, Handshake, Introduction, LINE_MAX, Next, command};
 use keyspace::LockSet;
+use net::tls::Stream;
 use rustix::net::{AddressFamily, SocketType};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -118,11 +119,59 @@ fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     Ok(TcpStream::from(socket))
 }
 
+/// The connection to the primary, encrypted with `tls-replication`.
+pub(super) enum Line {
+    /// As it is.
+    Plain(TcpStream),
+    /// Encrypted.
+    Secure(Box<Stream>),
+}
+
+impl Line {
+    /// Shakes hands if need be.
+    fn open(shared: &Shared, config: &Config, socket: TcpStream) -> io::Result<Line> {
+        if !config.tls_replication {
+            return Ok(Line::Plain(socket));
+        }
+        let connector = shared.secure.connector().ok_or_else(|| io::Error::other("TLS is not configured"))?;
+        let patience = Duration::from_secs(u64::try_from(config.repl_timeout).unwrap_or(60));
+        socket.set_read_timeout(Some(patience))?;
+        let stream = Stream::connect(socket, &connector)?;
+        stream.socket().set_read_timeout(Some(LOOK_EVERY))?;
+        Ok(Line::Secure(Box::new(stream)))
+    }
+}
+
+impl Read for Line {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Line::Plain(socket) => socket.read(buffer),
+            Line::Secure(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Line::Plain(socket) => socket.write(bytes),
+            Line::Secure(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Line::Plain(socket) => socket.flush(),
+            Line::Secure(stream) => stream.flush(),
+        }
+    }
+}
+
 /// The connection and what has been read and not used of it.
 pub(super) struct Wire {
     pub(super) shared: Arc<Shared>,
     pub(super) generation: u64,
-    pub(super) stream: TcpStream,
+    pub(super) stream: Line,
     buffer: Vec<u8>,
     start: usize,
     last_io: Instant,
@@ -219,11 +268,13 @@ fn attempt(shared: &Arc<Shared>, generation: u64, target: &Target, applier: &mut
     let config = shared.config.snapshot();
     let replication = &shared.replication;
     log!(Level::Notice, "MASTER <-> REPLICA sync started");
-    let stream = connect(target, &config).map_err(|error| {
+    let failed = |error: io::Error| {
         log!(Level::Warning, "Error condition on socket for SYNC: {}", error_text(&error));
         Ended::Lost
-    })?;
-    *replication.link.socket.lock() = stream.try_clone().ok();
+    };
+    let socket = connect(target, &config).map_err(failed)?;
+    *replication.link.socket.lock() = socket.try_clone().ok();
+    let stream = Line::open(shared, &config, socket).map_err(failed)?;
     log!(Level::Notice, "Non blocking connect for SYNC fired the event.");
     let mut wire =
         Wire { shared: shared.clone(), generation, stream, buffer: Vec::new(), start: 0, last_io: Instant::now() };
@@ -277,7 +328,11 @@ fn introduction(shared: &Shared, config: &Config) -> Introduction {
     let user = (!config.masteruser.is_empty()).then(|| config.masteruser.clone());
     Introduction {
         auth: (!config.masterauth.is_empty()).then(|| (user, config.masterauth.clone())),
-        port: if config.replica_announce_port == 0 { config.port } else { config.replica_announce_port },
+        port: match config.replica_announce_port {
+            0 if config.tls_replication && config.tls_port != 0 => config.tls_port,
+            0 => config.port,
+            announced => announced,
+        },
         address: (!config.replica_announce_ip.is_empty()).then(|| config.replica_announce_ip.clone()),
         has: state.is_resumable.then(|| (state.history.id.clone(), shared.keyspace.journal.end())),
         hands_over: state.failover == super::failover::Failover::InProgress,

@@ -5,7 +5,7 @@
 //! (`repl-diskless-load`).
 
 use super::apply::Applier;
-use super::link::{Ended, Wire};
+use super::link::{Ended, Line, Wire};
 use super::{Phase, full_sync};
 use crate::config::{Config, ReplDisklessLoad};
 use crate::durability::claim::{Claim, Purpose};
@@ -265,7 +265,7 @@ fn load(
     config: &Config,
     site: &mut Site<'_>,
     source: impl Read,
-    stream: Option<&std::net::TcpStream>,
+    stream: Option<&mut Line>,
 ) -> Result<FileHistory, Ended> {
     log!(Level::Notice, "MASTER <-> REPLICA sync: Flushing old data");
     flush(shared, site);
@@ -275,7 +275,7 @@ fn load(
     let claim = &mut site.claim;
     let loaded = std::thread::scope(|scope| {
         let is_loaded = &is_loaded;
-        let alive = stream.map(|mut stream| {
+        let alive = stream.map(|stream| {
             scope.spawn(move || {
                 while !is_loaded.load(Ordering::SeqCst) {
                     // The link's own reading finds out if the primary is gone.
@@ -320,7 +320,7 @@ fn load_spooled(shared: &Arc<Shared>, config: &Config, path: &Path, wire: &mut W
         Ended::Lost
     })?;
     let mut site = prepare(shared, bytes, wire.generation)?;
-    let loaded = load(shared, config, &mut site, file, Some(&wire.stream));
+    let loaded = load(shared, config, &mut site, file, Some(&mut wire.stream));
     end(shared, site);
     let loaded = loaded.inspect_err(|_| {
         log!(Level::Warning, "Failed trying to load the MASTER synchronization DB from disk, check server logs.");

@@ -5,9 +5,11 @@
 //! may refuse; then it is asked to act on the old ones again.
 
 use crate::boot;
+use crate::boot::TcpKind;
 use crate::config::{ApplyError, Config, Directive, SetContext};
 use crate::exec::Step;
 use crate::process::{allocator, crash, limits, log, system, title};
+use crate::secure::{self, Secure};
 use crate::session::{Session, State};
 use crate::shared::Shared;
 use crate::worker::{Call, Message, Worker};
@@ -49,7 +51,7 @@ pub(crate) fn run(
             };
             let shared = worker.shared.clone();
             let (before, index) = (shared.config.snapshot(), worker.index);
-            let mut acting = Acting { shared: &shared, asker: index, has_new_listeners: false };
+            let mut acting = Acting { shared: &shared, asker: index, new_listeners: Vec::new() };
             shared
                 .config
                 .set(&arguments, context, &mut |config, changed| acting.act(config, changed))
@@ -91,8 +93,8 @@ fn warn_about_memory(before: &Config, now: &Config) {
 struct Acting<'a> {
     shared: &'a Arc<Shared>,
     asker: u16,
-    /// The workers listen by the new configuration already.
-    has_new_listeners: bool,
+    /// Of these kinds the workers listen by the new configuration already.
+    new_listeners: Vec<TcpKind>,
 }
 
 impl Acting<'_> {
@@ -102,13 +104,16 @@ impl Acting<'_> {
 
     /// Listens by `config`. When it is the old one again, only if the new one was listened by: clients that wait to be
     /// accepted are lost with the sockets.
-    fn listen(&mut self, config: &Config) -> Result<(), ()> {
+    fn listen(&mut self, config: &Config, kind: TcpKind) -> Result<(), ()> {
         let is_old = config.version == self.shared.config.version();
-        if is_old && !self.has_new_listeners {
+        if is_old && !self.new_listeners.contains(&kind) {
             return Ok(());
         }
-        listen_anew(self.shared, self.asker, config)?;
-        self.has_new_listeners = !is_old;
+        listen_anew(self.shared, self.asker, config, kind)?;
+        self.new_listeners.retain(|other| *other != kind);
+        if !is_old {
+            self.new_listeners.push(kind);
+        }
         Ok(())
     }
 }
@@ -116,18 +121,39 @@ impl Acting<'_> {
 fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive]) -> Result<(), ApplyError> {
     let shared = acting.shared;
     let mut is_title_old = false;
+    let mut is_secure_new = false;
     for directive in changed {
         let refuse = |message: String| ApplyError { directive: directive.name, message };
         match directive.name {
             "port" => {
                 acting
-                    .listen(config)
+                    .listen(config, TcpKind::Plain)
                     .map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
                 is_title_old = true;
             }
             "bind" => {
-                acting.listen(config).map_err(|()| refuse("Failed to bind to specified addresses.".to_owned()))?;
+                for kind in [TcpKind::Plain, TcpKind::Secure] {
+                    acting
+                        .listen(config, kind)
+                        .map_err(|()| refuse("Failed to bind to specified addresses.".to_owned()))?;
+                }
                 is_title_old = true;
+            }
+            "tls-port" => {
+                if !shared.secure.is_configured() && config.tls_port != 0 {
+                    shared.secure.configure(config).map_err(|_| refuse(secure::NOT_UPDATED.to_owned()))?;
+                }
+                acting
+                    .listen(config, TcpKind::Secure)
+                    .map_err(|()| refuse("Unable to listen on this port. Check server logs.".to_owned()))?;
+                is_title_old = true;
+            }
+            name if name.starts_with("tls-") && !is_secure_new => {
+                // Once for all of them: each is read from the new configuration.
+                is_secure_new = true;
+                if Secure::is_needed(config) {
+                    shared.secure.configure(config).map_err(|_| refuse(secure::NOT_UPDATED.to_owned()))?;
+                }
             }
             "proc-title-template" => is_title_old = true,
             "requirepass" => shared.acl.set_required_password(&config.requirepass),
@@ -172,21 +198,22 @@ fn act(acting: &mut Acting<'_>, config: &Config, changed: &[&'static Directive])
 /// `asker` opens its sockets here and now, so that a refusal of the kernel is the client's answer and the address is
 /// served when it has its OK; the others open theirs on their own threads, since a worker may have a descriptor table
 /// of its own.
-fn listen_anew(shared: &Shared, asker: u16, config: &Config) -> Result<(), ()> {
-    let is_new_port = shared.config.snapshot().port != config.port;
-    let (mut of_asker, _) = boot::open_tcp_listeners(config, 1, is_new_port).ok_or(())?;
+fn listen_anew(shared: &Arc<Shared>, asker: u16, config: &Config, kind: TcpKind) -> Result<(), ()> {
+    let is_new_port = kind.port(&shared.config.snapshot()) != kind.port(config);
+    let (mut of_asker, _) = boot::open_tcp_listeners(config, &shared.secure, kind, 1, is_new_port).ok_or(())?;
     for worker in 0..shared.workers() {
         #[allow(clippy::cast_possible_truncation)]
         let worker = worker as u16;
         let call: Call = if worker == asker {
             let listeners = of_asker.pop().unwrap_or_default();
-            Box::new(move |_, conns| exchange(conns, listeners))
+            Box::new(move |_, conns| exchange(conns, kind, listeners))
         } else {
             let config = config.clone();
-            Box::new(move |_, conns| {
+            Box::new(move |worker: &mut Worker, conns| {
                 // A failure here is in the log; the other workers take the clients.
-                let opened = boot::open_tcp_listeners(&config, 1, false).and_then(|(mut all, _)| all.pop());
-                exchange(conns, opened.unwrap_or_default());
+                let opened = boot::open_tcp_listeners(&config, &worker.shared.secure, kind, 1, false)
+                    .and_then(|(mut all, _)| all.pop());
+                exchange(conns, kind, opened.unwrap_or_default());
             })
         };
         shared.post(worker, Message::Call(call));
@@ -194,8 +221,8 @@ fn listen_anew(shared: &Shared, asker: u16, config: &Config) -> Result<(), ()> {
     Ok(())
 }
 
-fn exchange(conns: &mut net::Conns<Worker>, listeners: Vec<Listener>) {
-    conns.close_tcp_listeners();
+fn exchange(conns: &mut net::Conns<Worker>, kind: TcpKind, listeners: Vec<Listener>) {
+    conns.close_tcp_listeners(kind == TcpKind::Secure);
     for listener in listeners {
         if let Err(error) = conns.listen(listener) {
             crate::log!(log::Level::Warning, "A worker cannot listen on a new socket: {error}");

@@ -121,7 +121,7 @@ fn server(report: &mut Report<'_>) {
     report.field("process_id", std::process::id());
     report.field("process_supervised", supervision(&config));
     report.field("run_id", run_id);
-    report.field("tcp_port", config.port);
+    report.field("tcp_port", if config.port == 0 { config.tls_port } else { config.port });
     report.field("server_time_usec", now.as_micros());
     report.field("uptime_in_seconds", uptime_s);
     report.field("uptime_in_days", uptime_s / 86_400);
@@ -131,13 +131,16 @@ fn server(report: &mut Report<'_>) {
     report.field("executable", executable);
     report.field("config_file", config_file);
     report.field("io_threads_active", u8::from(workers > 1));
+    let addresses: String =
+        config.bind.iter().map(|address| format!(",bind={}", String::from_utf8_lossy(address))).collect();
     if config.port != 0 {
-        let addresses: String =
-            config.bind.iter().map(|address| format!(",bind={}", String::from_utf8_lossy(address))).collect();
         report.field("listener0", format_args!("name=tcp{addresses},port={}", config.port));
     }
     if !config.unixsocket.is_empty() {
         report.field("listener1", format_args!("name=unix,bind={}", String::from_utf8_lossy(&config.unixsocket)));
+    }
+    if config.tls_port != 0 {
+        report.field("listener2", format_args!("name=tls{addresses},port={}", config.tls_port));
     }
     report.field("oxidis_version", env!("CARGO_PKG_VERSION"));
     report.field("oxidis_workers", workers);
