@@ -110,7 +110,7 @@ impl LockSet {
     }
 
     /// Takes one more slot if it is free or becomes so within a short spin; never waits, so any order is allowed.
-    #[inline]
+    #[inline(always)]
     pub fn try_lock(&mut self, slot: Slot) -> bool {
         if self.holds(slot) {
             return true;

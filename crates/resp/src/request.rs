@@ -203,7 +203,8 @@ enum Stop {
 ///
 /// Call it again with the rest of the buffer after [`Parse::Request`], and with the same buffer plus new bytes (and the
 /// same `state`) after [`Parse::Incomplete`].
-#[inline]
+// Into the loop that reads a pipeline, whoever else calls it.
+#[inline(always)]
 pub fn parse_request(buf: &[u8], state: &mut ParseState, limits: &Limits, out: &mut Request) -> Parse {
     out.clear();
     if state.is_partial() {

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Of so many commands on keys one is looked at, in the mean.
-pub const SAMPLE_EVERY: u32 = 64;
+pub const SAMPLE_EVERY: u32 = 128;
 /// Bytes from which on a writing request has the sizes of its keys looked at.
 pub const LARGE_REQUEST: usize = 1024;
 /// The same in arguments.
@@ -45,6 +45,8 @@ type DbKey = (DbIndex, Box<[u8]>);
 
 struct Hot {
     db: DbIndex,
+    /// See [`tail_of`].
+    tail: u64,
     key: Box<[u8]>,
     count: f64,
     error: f64,
@@ -92,6 +94,11 @@ pub struct BigKey {
     pub size: u64,
 }
 
+/// The last eight bytes of a key: where most keys of one length differ.
+fn tail_of(key: &[u8]) -> u64 {
+    key.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 impl KeyStats {
     fn fade(&mut self, now_ms: i64) {
         let seconds = (now_ms - self.faded_at_ms) / 1000;
@@ -112,17 +119,20 @@ impl KeyStats {
     pub fn note_use(&mut self, db: DbIndex, key: &[u8], now_ms: i64) {
         self.fade(now_ms);
         self.samples += 1.0;
-        if let Some(hot) = self.hot.iter_mut().find(|hot| *hot.key == *key && hot.db == db) {
+        let tail = tail_of(key);
+        if let Some(hot) = self.hot.iter_mut().find(|hot| hot.tail == tail && *hot.key == *key && hot.db == db) {
             hot.count += 1.0;
             return;
         }
         if self.hot.len() < HOT_KEYS {
-            self.hot.push(Hot { db, key: key.into(), count: 1.0, error: 0.0 });
+            self.hot.push(Hot { db, tail, key: key.into(), count: 1.0, error: 0.0 });
             return;
         }
-        if let Some(least) = self.hot.iter_mut().min_by(|a, b| a.count.total_cmp(&b.count)) {
+        // Counts are never NaN.
+        let least = self.hot.iter_mut().reduce(|least, hot| if hot.count < least.count { hot } else { least });
+        if let Some(least) = least {
             let error = least.count;
-            *least = Hot { db, key: key.into(), count: error + 1.0, error };
+            *least = Hot { db, tail, key: key.into(), count: error + 1.0, error };
         }
     }
 
