@@ -115,7 +115,7 @@ mod tests {
             ("redis://p%4@h", "exit 1"),
             ("redis://p%zz@h", "exit 1"),
             ("http://h", "exit 1"),
-            ("rediss://h", "exit 1"),
+            ("rediss://h", "h 6379 - - 0"),
         ];
         for (uri, want) in cases {
             assert_eq!(parse(uri), want, "{uri}");
