@@ -3,24 +3,11 @@
 
 use testkit::{Client, Reply, Server};
 
-/// Names whose functions come with scripting, replication and migration between servers.
-const LATER: &[&str] = &[
-    "eval",
-    "eval_ro",
-    "evalsha",
-    "evalsha_ro",
-    "fcall",
-    "fcall_ro",
-    "function",
-    "script",
-    "migrate",
-    "psync",
-    "sync",
-    "replconf",
-];
+/// Moving keys between servers comes with the cluster.
+const LATER: &[&str] = &["migrate"];
 
 /// Names that end the server or turn the connection into something else.
-const ENDS: &[&str] = &["shutdown", "monitor", "debug", "failover"];
+const ENDS: &[&str] = &["shutdown", "monitor", "debug", "failover", "psync", "sync", "replconf"];
 
 fn names(client: &mut Client) -> Vec<String> {
     client.run("COMMAND LIST").items().unwrap().iter().map(Reply::text).collect()

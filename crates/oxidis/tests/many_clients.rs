@@ -68,7 +68,14 @@ fn thirty_thousand_clients_are_served_and_listed() {
 fn clients_past_the_limit_are_refused_and_counted() {
     let server = Server::oxidis(&["--maxclients", "20"]);
     let mut first = server.client();
-    let others: Vec<_> = (0..19).map(|_| server.client()).collect();
+    // Each has been accepted before the next comes: several workers accept, in no order.
+    let others: Vec<_> = (0..19)
+        .map(|_| {
+            let mut client = server.client();
+            client.check("PING", "+PONG");
+            client
+        })
+        .collect();
     let mut refused = server.client();
     let (text, closed) = refused.read_to_end(Duration::from_secs(5));
     assert_eq!(String::from_utf8_lossy(&text), "-ERR max number of clients reached\r\n");

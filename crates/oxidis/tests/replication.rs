@@ -144,7 +144,9 @@ fn a_cut_full_synchronization_is_made_again() {
         let proxy = Proxy::start(primary.port()).unwrap();
         proxy.cut_after(bytes);
         link(&replica, proxy.port());
-        wait_until("the link was cut", LIMIT, || if proxy.accepted() > 1 { Ok(()) } else { Err(()) });
+        wait_until("the link was cut", LIMIT, || {
+            if proxy.accepted() > 1 { Ok(()) } else { Err((bytes, log_of(&replica))) }
+        });
         proxies.push(proxy);
         // What was there stays until the new data are whole.
         if bytes < 300_000 {

@@ -421,7 +421,7 @@ mod tests {
     fn samples_come_about_every_so_often() {
         let mut sampler = Sampler::default();
         let mut samples = 0;
-        for _ in 0..64_000 {
+        for _ in 0..1000 * SAMPLE_EVERY {
             if sampler.is_due(1) {
                 sampler.restart();
                 samples += 1;

@@ -167,6 +167,10 @@ impl Write for Line {
     }
 }
 
+/// The error of a read that ends because the role has changed. Not `Interrupted`: readers of the standard library try
+/// again after that, for ever.
+pub(super) const STOPPED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
 /// The connection and what has been read and not used of it.
 pub(super) struct Wire {
     pub(super) shared: Arc<Shared>,
@@ -229,7 +233,7 @@ impl Wire {
     pub(super) fn read_more(&mut self) -> io::Result<()> {
         loop {
             if !self.is_current() {
-                return Err(io::ErrorKind::Interrupted.into());
+                return Err(STOPPED.into());
             }
             if self.read_some()? > 0 {
                 return Ok(());

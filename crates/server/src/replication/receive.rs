@@ -119,7 +119,7 @@ pub(super) fn take(wire: &mut Wire, applier: &mut Applier, history: Option<(Stri
 }
 
 fn tell(error: &io::Error, doing: &str) -> Ended {
-    if error.kind() == io::ErrorKind::Interrupted {
+    if error.kind() == super::link::STOPPED {
         return Ended::Stopped;
     }
     match error.get_ref().and_then(|inner| inner.downcast_ref::<PayloadError>()) {
