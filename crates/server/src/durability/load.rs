@@ -81,6 +81,17 @@ impl LoadingState<'_> {
     }
 }
 
+impl LoadingState<'_> {
+    /// Ends loading if it went well. If not, the server goes on refusing: it is about to end, and must not answer anybody
+    /// from data that are not there.
+    fn end_if(self, is_fine: bool) -> bool {
+        if !is_fine {
+            std::mem::forget(self);
+        }
+        is_fine
+    }
+}
+
 impl Drop for LoadingState<'_> {
     fn drop(&mut self) {
         self.0.durability.loading.is_on.store(false, Ordering::SeqCst);
@@ -297,14 +308,13 @@ pub(crate) fn load_at_start(shared: &Arc<Shared>, state: LoadingState<'_>) -> bo
         let loaded = crate::aof::load::load(shared, &config, &mut claim);
         drop(claim);
         let opened = loaded.and_then(|_| crate::aof::load::open(shared, &config));
-        drop(state);
-        return opened.is_ok();
+        return state.end_if(opened.is_ok());
     }
     let path = file_of(&config);
     let rules = LoadRules { expires: true, replaces: false };
     let loaded = with_bar(shared, || load_file(shared, &mut claim, &config, &path, rules));
     drop(claim);
-    drop(state);
+    state.end_if(loaded.is_ok());
     match loaded {
         Ok(None) => true,
         Ok(Some(history)) => {
