@@ -161,17 +161,19 @@ impl Gate {
             return true;
         }
         self.failures.fetch_add(1, Ordering::Relaxed);
-        self.closed.store(false, Ordering::SeqCst);
-        self.closing.store(false, Ordering::SeqCst);
-        let _guard = self.sleep.lock();
-        self.opened.notify_all();
+        self.let_in();
         false
     }
 
     /// Opens the closed gate.
     pub fn open(&self) {
-        self.closed.store(false, Ordering::SeqCst);
         self.wanted.store(false, Ordering::SeqCst);
+        self.let_in();
+    }
+
+    /// Lets participants in again. Whether somebody still wants to close is another question.
+    fn let_in(&self) {
+        self.closed.store(false, Ordering::SeqCst);
         self.closing.store(false, Ordering::SeqCst);
         let _guard = self.sleep.lock();
         self.opened.notify_all();

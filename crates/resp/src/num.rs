@@ -62,7 +62,11 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
     if let Some(value) = parse_i64(text) {
         return u64::try_from(value).ok();
     }
-    let text = text.trim_ascii_start();
+    parse_wrapping_u64(text.trim_ascii_start())
+}
+
+/// What C's `strtoull` reads behind white space: one sign at most (a minus negates modulo 2⁶⁴) and digits to the end.
+pub fn parse_wrapping_u64(text: &[u8]) -> Option<u64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),

@@ -20,23 +20,7 @@ fn unsigned(text: &[u8]) -> Option<u64> {
     }
     let text = text.trim_ascii_start();
     let text = if let [0x0B, rest @ ..] = text { rest } else { text };
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let mut value = 0_u64;
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(if negative { value.wrapping_neg() } else { value })
+    resp::num::parse_wrapping_u64(text)
 }
 
 /// The two halves; the second is `None` when it is not given. `star`: `ms-*` is allowed and counts as not given.
