@@ -186,7 +186,7 @@ pub(crate) fn write_new_tokens(path: &Path) -> io::Result<()> {
     let mut text = String::from("# ROLE NAME TOKEN, one a line. Members are the servers and proxies.\n");
     for role in [Role::Admin, Role::Operator, Role::Viewer, Role::Member] {
         let mut bytes = [0; 24];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         text.push_str(&format!("{} {} {}\n", role.name(), role.name(), URL_SAFE_NO_PAD.encode(bytes)));
     }
     file.write_all(text.as_bytes())

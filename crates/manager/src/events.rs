@@ -1,17 +1,22 @@
 //! The log of events: what people asked for, and what happened by itself.
 //!
-//! One JSON object a line in `events.ndjson`, each with the SHA-256 of the line before it and itself, so a line that is
-//! taken out or changed shows. The newest are kept in memory too, for the API. At [`FILE_BYTES_MAX`] the file gets a
+//! All managers share it in the coordinator, where the API reads it. Each keeps what it wrote itself in a file, too: one
+//! JSON object a line in `events.ndjson`, each with the SHA-256 of the line before it and itself, so a line that is
+//! taken out or changed shows. The newest are kept in memory too, for when the coordinator does not answer. At [`FILE_BYTES_MAX`] the file gets a
 //! number behind its name and a new one is begun; the chain goes on through it.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use topology::coordinator::{Coordinator, EventsFrom, NewEvent, StoreError};
+
+use crate::app::App;
 
 use crate::clock::{instant, now_ms};
 use crate::shapes::Event;
@@ -22,6 +27,11 @@ const KEPT: usize = 10_000;
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Files with a number that are kept.
 const OLD_FILES: u32 = 4;
+/// Events that wait for the coordinator, and that are brought there together.
+const OUTBOX: usize = 4_096;
+const BATCH: usize = 64;
+/// Between two attempts to bring events to the coordinator.
+const PAUSE: Duration = Duration::from_millis(500);
 /// Longest text of a field: they may come from clients.
 const TEXT_BYTES_MAX: usize = 1_000;
 
@@ -29,8 +39,11 @@ const TEXT_BYTES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct EventLog {
     inner: Mutex<Inner>,
-    /// The number of the last event.
+    /// Counts events that are to be read.
     newest: watch::Sender<u64>,
+    /// What the coordinator is to get.
+    outbox: mpsc::Sender<Event>,
+    inbox: Mutex<Option<mpsc::Receiver<Event>>>,
 }
 
 #[derive(Debug)]
@@ -94,7 +107,8 @@ impl EventLog {
             file_bytes: 0,
             is_failing: false,
         };
-        EventLog { inner: Mutex::new(inner), newest: watch::Sender::new(0) }
+        let (outbox, inbox) = mpsc::channel(OUTBOX);
+        EventLog { inner: Mutex::new(inner), newest: watch::Sender::new(0), outbox, inbox: Mutex::new(Some(inbox)) }
     }
 
     /// Opens the log of a folder; the second is what is wrong with what it holds, if anything is.
@@ -110,7 +124,6 @@ impl EventLog {
             inner.file = Some(file);
             inner.path = Some(path);
             inner.end_torn_line()?;
-            log.newest.send_replace(inner.last_seq);
         }
         Ok((log, complaint))
     }
@@ -139,10 +152,12 @@ impl EventLog {
         if inner.kept.len() >= KEPT {
             inner.kept.pop_front();
         }
-        let seq = event.seq;
-        inner.kept.push_back(event);
+        inner.kept.push_back(event.clone());
         drop(inner);
-        self.newest.send_replace(seq);
+        // A coordinator that was away for so many misses some: the file has them.
+        if self.outbox.try_send(event).is_err() {
+            self.newest.send_modify(|count| *count += 1);
+        }
     }
 
     /// The newest `limit` events with a number over `after`, oldest first; `is_wanted` picks.
@@ -154,7 +169,7 @@ impl EventLog {
         events
     }
 
-    /// The number of the last event, now and as it grows.
+    /// Changes when there is something new to read.
     pub(crate) fn newest(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
@@ -253,6 +268,70 @@ impl Inner {
     }
 }
 
+/// Brings events to the coordinator until the manager ends.
+pub(crate) async fn ship(app: Arc<App>) {
+    let inbox = app.events.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut inbox) = inbox else {
+        return;
+    };
+    let mut stop = app.stop.subscribe();
+    loop {
+        let mut batch = Vec::new();
+        tokio::select! {
+            count = inbox.recv_many(&mut batch, BATCH) => if count == 0 { return },
+            _ = stop.changed() => {
+                // What is left goes once, without further attempts.
+                while let Ok(event) = inbox.try_recv() {
+                    batch.push(event);
+                }
+                let events: Vec<NewEvent> = batch.iter().map(packed).collect();
+                let _ = app.store.ask(move |coordinator| coordinator.append(&events)).await;
+                return;
+            }
+        }
+        loop {
+            let events: Vec<NewEvent> = batch.iter().map(packed).collect();
+            let shipped = app.store.ask(move |coordinator| coordinator.append(&events)).await;
+            app.events.newest.send_modify(|count| *count += 1);
+            if shipped.is_ok() || *stop.borrow() {
+                break;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(PAUSE) => {}
+                _ = stop.changed() => {}
+            }
+        }
+    }
+}
+
+/// An event as the coordinator keeps it.
+fn packed(event: &Event) -> NewEvent {
+    NewEvent {
+        time_ms: event.at_ms,
+        who: event.who.clone(),
+        kind: event.action.clone(),
+        text: line(event),
+        detail: serde_json::to_value(event).unwrap_or_default(),
+    }
+}
+
+/// The events of all managers: the newest `limit`, or those after a number; oldest first.
+pub(crate) fn read(coordinator: &dyn Coordinator, after: Option<u64>, limit: usize) -> Result<Vec<Event>, StoreError> {
+    let from = after.map_or(EventsFrom::Before(u64::MAX), EventsFrom::After);
+    let mut events: Vec<Event> = coordinator
+        .events(from, limit)?
+        .into_iter()
+        .map(|kept| {
+            let event: Option<Event> = serde_json::from_value(kept.event.detail).ok();
+            let plain = || Event { at_ms: kept.event.time_ms, who: kept.event.who, action: kept.event.kind, detail: kept.event.text, ..Event::default() };
+            // The number that all managers share.
+            Event { seq: kept.id, ..event.unwrap_or_else(plain) }
+        })
+        .collect();
+    events.sort_by_key(|event| event.seq);
+    Ok(events)
+}
+
 /// An event for the process's own log.
 fn line(event: &Event) -> String {
     let mut text = format!("{} {} {}", instant(event.at_ms), event.who, event.action);
@@ -315,7 +394,6 @@ mod tests {
         log.write(note("group 4"));
         let events = log.list(0, 10, |_| true);
         assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        assert_eq!(*log.newest().borrow(), 4);
     }
 
     #[test]

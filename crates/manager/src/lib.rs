@@ -36,7 +36,7 @@ mod metrics;
 mod progress;
 mod registrar;
 mod serve;
-mod shapes;
+pub mod shapes;
 mod store;
 pub mod up;
 mod wire;

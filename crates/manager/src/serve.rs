@@ -15,10 +15,12 @@ use crate::command::Options;
 use crate::events::{EventLog, Note};
 use crate::store::Store;
 use crate::wire::Wire;
-use crate::{api, driver, registrar};
+use crate::{api, driver, events, registrar};
 
 /// Threads of the runtime. What takes long (the store) runs on threads of its own.
 const WORKERS: usize = 2;
+/// Events that are read at the start, to know of moves who asked for them.
+const RECALLED: usize = 5_000;
 /// Between two looks at the token file.
 const TOKEN_PERIOD: Duration = Duration::from_secs(2);
 /// Longest wait for requests that are under way when it ends.
@@ -47,18 +49,21 @@ async fn live(options: Options) -> Result<(), String> {
         let listener = TcpListener::bind(address).await;
         listeners.push(listener.map_err(|error| format!("cannot listen on {address}: {error}"))?);
     }
-    let (events, complaint) =
+    let (log, complaint) =
         EventLog::open(&folder).map_err(|error| format!("cannot open the log of events in {}: {error}", folder.display()))?;
     let store = Store::open(&options).await?;
     let wire = Wire::new(options.login.clone());
-    let app = App::new(&options.url, options.managers.clone(), options.tokens, &options.settings, store, events, wire);
+    let app = App::new(&options.url, options.managers.clone(), options.tokens, &options.settings, store, log, wire);
     let app = Arc::new(app);
     if let Some(complaint) = complaint {
         app.events.write(Note { result: complaint, ..Note::event("events.damaged", "events.ndjson", "") });
     }
-    app.progress.recall(&app.events.list(0, usize::MAX, |_| true));
+    if let Ok(events) = app.store.ask(|coordinator| events::read(coordinator, None, RECALLED)).await {
+        app.progress.recall(&events);
+    }
     let mut tasks = JoinSet::new();
     tasks.spawn(crate::store::follow(app.clone()));
+    tasks.spawn(events::ship(app.clone()));
     tasks.spawn(driver::drive(app.clone()));
     tasks.spawn(registrar::tend(app.clone()));
     if let Some(path) = options.token_file {

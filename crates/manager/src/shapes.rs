@@ -357,7 +357,7 @@ pub struct Weight {
 /// A line of the log of events: what people asked for, and what happened by itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its number, without gaps from 1 on in each manager's log.
+    /// Its number: greater than those of all before it.
     pub seq: u64,
     /// When.
     pub at_ms: u64,
@@ -399,31 +399,6 @@ pub struct Settings {
     /// Longest that a source may hold commands back at the cut-over of a move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeze_ms: Option<u64>,
-}
-
-/// What a member sends to renew its lease.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct LeaseWish {
-    /// `server` or `proxy`.
-    pub kind: String,
-    /// The incarnation of its process.
-    #[serde(default)]
-    pub run: String,
-    /// The term of the view that it has.
-    #[serde(default)]
-    pub term: u64,
-    /// The epoch of the view that it has.
-    #[serde(default)]
-    pub epoch: u64,
-    /// Where it listens.
-    #[serde(default)]
-    pub address: String,
-    /// How long it would wait for a newer view.
-    #[serde(default)]
-    pub wait_ms: u64,
-    /// What it tells of itself.
-    #[serde(default)]
-    pub status: Map<String, Value>,
 }
 
 /// An error of the API.

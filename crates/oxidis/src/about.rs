@@ -40,6 +40,9 @@ fn tools() -> Vec<Tool> {
         server::tool(),
         cli::tool(),
         benchmark::tool(),
+        manager::up::tool(),
+        manager::tool(),
+        manager::admin::tool(),
         doctor::tool(),
         check_rdb_tool(),
         completions_tool(),
@@ -57,13 +60,14 @@ fn oxidis() -> Tool {
     Tool {
         summary: "Redis-compatible data layer in one binary",
         usage: &["PROGRAM TOOL [ARGUMENTS]", "PROGRAM help [TOOL [SECTION]]"],
-        about: "The tools are a server, a client, a load generator and what belongs to them; each has a page of its own.",
+        about: "The tools are a server, a client, a load generator, a cluster's manager and what belongs to them; each has a page of its own.",
         sections: Cow::Borrowed(SECTIONS),
         operands: Operands::Words(words.collect()),
         examples: &[
             ("oxidis server --port 7000", "Runs a server."),
             ("oxidis cli -p 7000 set greeting hello", "Asks it."),
             ("oxidis benchmark -p 7000 -t set,get -n 100000 -P 16", "Measures it."),
+            ("oxidis up", "A whole cluster on this machine."),
             ("oxidis doctor --clients 120000", "Can this machine hold so many clients?"),
         ],
         ..Tool::EMPTY
@@ -126,7 +130,7 @@ fn man_tool() -> Tool {
         about: "Shows the manual page of a tool, or of oxidis: through man on a terminal, else as it is.",
         sections: Cow::Borrowed(MAN_SECTIONS),
         operands: Operands::Words(
-            ["server", "cli", "benchmark", "doctor", "check-rdb", "completions", "man"]
+            ["server", "cli", "benchmark", "up", "manager", "admin", "doctor", "check-rdb", "completions", "man"]
                 .iter()
                 .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
                 .collect(),

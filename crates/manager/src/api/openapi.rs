@@ -212,7 +212,7 @@ const SCHEMAS: &[(&str, &[Field])] = &[
         ("ops", "integer", "Commands per second on them."),
     ]),
     ("Event", &[
-        ("seq", "integer", "Its number in this manager's log."),
+        ("seq", "integer", "Its number: greater than those of all before it."),
         ("at_ms", "integer", "When."),
         ("kind", "string", "'audit' for what somebody asked for, 'event' for what happened."),
         ("who", "string", "Whose token it was."),
@@ -222,7 +222,7 @@ const SCHEMAS: &[(&str, &[Field])] = &[
         ("detail", "string", "Particulars."),
         ("result", "string", "'ok', or the error."),
         ("term", "integer", "The manager's term at that time."),
-        ("chain", "string", "SHA-256 over the line before and this one."),
+        ("chain", "string", "SHA-256 over the line before and this one, in the file of the manager that wrote it."),
     ]),
     ("Settings", &[
         ("moves_per_group", "integer?", "Moves that a group takes part in at the same time."),

@@ -75,7 +75,7 @@ async fn make(app: &Arc<App>, person: &Person, kind: Kind, wish: &PlanWish) -> A
     }
     let rate = wish.rate.unwrap_or_else(|| app.settings().move_rate.unwrap_or(0));
     let aim = Wish { by, rate, ..Wish::default() };
-    let plan = |topology: &Topology| {
+    let plan = |topology: &Topology| -> Result<plan::Plan, Problem> {
         Ok(match (kind, group) {
             (Kind::ScaleIn, Some(group)) => plan::drain(topology, group, &stats, &aim)?,
             (Kind::ScaleOut, Some(group)) => plan::fill(topology, group, &stats, &aim)?,

@@ -149,8 +149,9 @@ impl Layout {
 
     /// Ports that somebody else has.
     pub(super) fn taken_ports(&self) -> Vec<u16> {
-        let ports = self.proxy_ports().chain([self.manager_port()]).chain(self.servers().iter().map(|place| place.port));
-        ports.collect::<Vec<_>>().into_iter().filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_err()).collect()
+        let servers = self.servers().into_iter().map(|place| place.port);
+        let ports = self.proxy_ports().chain([self.manager_port()]).chain(servers);
+        ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_err()).collect()
     }
 }
 
