@@ -28,6 +28,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("options", &[]),
     ("script", &["resp"]),
     ("replication", &[]),
+    ("topology", &[]),
+    ("member", &["topology"]),
     ("doctor", &["options", "resp"]),
     (
         "server",
@@ -35,7 +37,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
-    ("topology", &[]),
     ("manager", &["options", "resp", "topology"]),
     ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "manager", "options", "persistence", "server"]),
     ("testkit", &[]),

@@ -50,13 +50,6 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-impl WireError {
-    /// Whether the server was reached and said no, so that asking again changes nothing.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, WireError::Refused(_))
-    }
-}
-
 /// How to log in at servers.
 #[derive(Clone, Default)]
 pub(crate) struct Login {
@@ -290,7 +283,7 @@ mod tests {
         let list: Vec<u32> = wire.json(&address, &["B"], PATIENCE).await.unwrap();
         assert!(list.is_empty());
         let error = wire.command(&address, &["C"], PATIENCE).await.unwrap_err();
-        assert!(error.is_refusal() && error.to_string() == "it answered: ERR no such move", "{error}");
+        assert_eq!(error.to_string(), "it answered: ERR no such move");
         assert_eq!(connections.load(Ordering::Relaxed), 1);
         // The server has closed it meanwhile, or does so now: a new one is made when that is seen.
         wire.forget(&address);

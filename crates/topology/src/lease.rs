@@ -70,7 +70,7 @@ impl GrantedLease {
 
 /// What the manager waits beyond the lease: for a clock that is too slow at the member and one too fast at the manager, and
 /// for parts of milliseconds.
-const fn margin_ms(lease_ms: u64) -> u64 {
+pub const fn margin_ms(lease_ms: u64) -> u64 {
     // (1 + e) / (1 - e) is less than 1 + 2.5 e for small e.
     lease_ms.saturating_mul(CLOCK_ERROR_PERCENT).saturating_mul(5).div_ceil(200).saturating_add(2)
 }
