@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use topology::Newness;
+use topology::lease::GrantedLease;
 use topology::wire::{LeaseRequest, MemberKind};
 
 use crate::shapes::Status;
@@ -30,7 +31,7 @@ struct Record {
     run: String,
     newness: Newness,
     seen: Instant,
-    /// Until when it may believe that its lease holds: from when the request came, which is later than it was sent.
+    /// Until when it may believe that its lease holds, by any clock.
     lease_until: Instant,
     facts: Map<String, Value>,
     /// What was told of it last.
@@ -84,7 +85,9 @@ impl Members {
         };
         let told = before.and_then(|before| before.told);
         // A lease that was granted is never taken back: a longer one from before counts on.
-        let until = before.map_or(now, |before| before.lease_until).max(now + lease);
+        let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        let over = Duration::from_millis(GrantedLease::new(0, lease_ms).over_ms());
+        let until = before.map_or(now, |before| before.lease_until).max(now + over);
         let record = Record {
             kind: request.kind,
             run: request.run.chars().take(64).collect(),
