@@ -15,7 +15,6 @@
 //! When an answer is lost nobody knows whether a transaction was done. It is sent again, to the next endpoint; if that finds
 //! the document changed, and it reads as what was to be written, it was.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -89,8 +88,7 @@ impl Etcd {
     }
 
     fn key(&self, rest: &str) -> String {
-        let path: PathBuf = [self.options.prefix.as_str(), rest].iter().collect();
-        path.to_string_lossy().into_owned()
+        format!("{}/{rest}", self.options.prefix)
     }
 
     fn event_key(&self, id: u64) -> String {

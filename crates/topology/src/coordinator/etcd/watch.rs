@@ -48,6 +48,8 @@ impl Etcd {
         match self.watch(key, revision(&answer)?.saturating_add(1), limit)? {
             Ended::Look => Ok(self.load(name)?.filter(newer)),
             Ended::Quiet => Ok(None),
+            // It was just looked at, and there was no time for more.
+            Ended::Deaf if limit < self.options.request_limit => Ok(None),
             Ended::Deaf => {
                 let text = format!("{} does not watch", self.gateway.endpoint());
                 self.gateway.next_endpoint();
