@@ -148,7 +148,8 @@ impl EventLog {
         inner.last_seq = event.seq;
         inner.chain.clone_from(&event.chain);
         inner.append(&event);
-        println!("{}", line(&event));
+        // Its own log may be closed.
+        let _ = writeln!(io::stdout().lock(), "{}", line(&event));
         if inner.kept.len() >= KEPT {
             inner.kept.pop_front();
         }
