@@ -18,6 +18,8 @@ use tokio::time::timeout;
 
 /// Idle connections that are kept for an address.
 const IDLE_MAX: usize = 4;
+/// First size of the buffer of replies.
+const INPUT_BYTES: usize = 4 << 10;
 /// Most bytes of one reply: SLOTS STATS of all slots is about 1 MiB.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
@@ -177,7 +179,7 @@ impl Wire {
         let stream = TcpStream::connect(address).await.map_err(WireError::Connect)?;
         // Small requests, each waited for.
         stream.set_nodelay(true).map_err(WireError::Connect)?;
-        let mut connection = Connection { stream, input: Vec::new() };
+        let mut connection = Connection { stream, input: Vec::with_capacity(INPUT_BYTES) };
         if !self.login.password.is_empty() {
             let mut words = vec!["AUTH"];
             if !self.login.user.is_empty() {

@@ -161,7 +161,7 @@ impl Player {
     }
 
     async fn talk(self, mut stream: TcpStream) {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(1 << 16);
         while stream.read_buf(&mut bytes).await.unwrap_or(0) > 0 {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             // Requests here are small, and come whole.
