@@ -301,7 +301,9 @@ mod tests {
         for (given, printed) in [("0", "0"), ("0-99,200", "0-99,200"), ("5,4,3", "3-5"), ("16383,0-16382", "0-16383")] {
             assert_eq!(given.parse::<SlotSet>().unwrap().to_string(), printed, "{given}");
         }
-        for bad in ["", ",", "1,", "-1", "+1", "1-", "5-4", "1,1", "1-5,5", "16384", "99999", "a", " 1", "1--2", "1-2-3"] {
+        for bad in
+            ["", ",", "1,", "-1", "+1", "1-", "5-4", "1,1", "1-5,5", "16384", "99999", "a", " 1", "1--2", "1-2-3"]
+        {
             assert!(bad.parse::<SlotSet>().is_err(), "'{bad}' was read");
         }
         assert!("1-5,3".parse::<SlotSet>().unwrap_err().to_string().contains("twice"));
