@@ -237,6 +237,7 @@ impl Shared {
             tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
             secure: Secure::default(),
+            cluster: crate::cluster::Cluster::default(),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

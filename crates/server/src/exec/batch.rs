@@ -18,7 +18,7 @@ use crate::ticks;
 use crate::worker::{Worker, flow};
 use commands::Ctx;
 use commands::table::{self, CommandId, Flags};
-use keyspace::DbView;
+use keyspace::{DbView, LockSet};
 use keyspace::db::Hashed;
 use keyspace::journal::effects::Verbatim;
 use net::{ConnId, Flow, Then};
@@ -140,13 +140,15 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                         continue;
                     }
                 }
-                if worker.park_on(batch.keys[0].slot, id) {
-                    return flow(at, Then::Pause);
+                // A snapshot may want the first command's entry before it can run, or its slot is not served here.
+                if !worker.shared.cluster.is_managed() {
+                    if worker.park_on(batch.keys[0].slot, id) {
+                        return flow(at, Then::Pause);
+                    }
+                    if !worker.locks.keyspace().snapshots.is_active() {
+                        continue;
+                    }
                 }
-                if !worker.locks.keyspace().snapshots.is_active() {
-                    continue;
-                }
-                // A snapshot may want the first command's entry before it can run.
                 (next, end) = (at, End::Other { index: 0, start: at });
             }
         }
@@ -326,10 +328,13 @@ fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
     if bytes.first() == Some(&b'*') { Verbatim::Frame(bytes) } else { Verbatim::Args(args) }
 }
 
-/// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.
+/// Takes the slots of the group one after the other until one is busy or not served here, and asks for the memory the
+/// commands will visit.
 fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, count: usize) -> usize {
     let keys = &batch.keys[..count];
-    let locked = keys.iter().position(|key| !worker.locks.try_lock(key.slot)).unwrap_or(count);
+    let allowed = crate::cluster::admit::allowed(session, false);
+    let is_ours = |locks: &mut LockSet, slot| locks.try_lock(slot) && locks.tenure(slot).without(allowed).is_served();
+    let locked = keys.iter().position(|key| !is_ours(&mut worker.locks, key.slot)).unwrap_or(count);
     if locked > 1 {
         worker.prefetch(session, &keys[..locked]);
     }
