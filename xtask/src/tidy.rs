@@ -33,9 +33,11 @@ const EDGES: &[(&str, &[&str])] = &[
         "server",
         &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
     ),
+    // The server's users, log and process: what both are to clients and to the machine.
+    ("proxy", &["commands", "keyspace", "net", "options", "resp", "server"]),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
-    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "server"]),
+    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "proxy", "server"]),
     ("testkit", &[]),
     ("xtask", &["testkit"]),
     ("end-to-end", &[]),
