@@ -18,6 +18,7 @@
 mod authority;
 pub mod binary;
 pub mod client;
+pub mod cluster;
 pub mod differential;
 pub mod history;
 pub mod process;
@@ -28,6 +29,7 @@ pub mod text;
 
 pub use authority::{Authority, Certificate};
 pub use client::Client;
+pub use cluster::StockCluster;
 pub use proxy::Proxy;
 pub use reply::Reply;
 pub use server::{Launch, Server};
