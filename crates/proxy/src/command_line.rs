@@ -50,7 +50,7 @@ fn own_row(own: &'static Own) -> Row {
 
 fn shared_row(directive: &'static Directive) -> Row {
     let values = match directive.kind {
-        Kind::Bool => Values::Words(&["yes", "no"]),
+        Kind::Bool => Values::Words(Cow::Borrowed(&["yes", "no"])),
         Kind::Directory => Values::Folders,
         Kind::Text { .. } if directive.name.ends_with("file") || directive.name == "unixsocket" => Values::Files,
         _ => Values::Free,

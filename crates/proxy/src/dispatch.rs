@@ -18,7 +18,7 @@ const NO_AUTH: &str = "NOAUTH Authentication required.";
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// It is on its way, or answered.
     Done,
     /// Not begun: it is to be looked at again when the client, which is paused, goes on.

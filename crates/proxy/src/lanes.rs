@@ -54,7 +54,8 @@ impl Worker {
     /// A lane of a client's own to a backend, for what must not meet other clients' requests. It is never shared, never
     /// tried again, and has no deadline once it is open.
     pub fn own_lane(&mut self, backend: u32, kind: LaneKind, owner: (u32, u32)) -> Option<u32> {
-        let lane = Lane { owner: Some(owner), ..Lane::new(backend, kind, 0, self.now) };
+        let mut lane = Lane::new(backend, kind, 0, self.now);
+        lane.owner = Some(owner);
         let place = u32::try_from(self.lanes.insert(lane)).ok()?;
         self.wake_lane(place);
         Some(place)
