@@ -24,6 +24,7 @@ mod forward;
 pub mod join;
 mod lanes;
 pub mod map;
+pub mod measure;
 pub mod merge;
 pub mod order;
 pub mod pubsub {
