@@ -17,6 +17,10 @@ use crate::tls::Acceptor;
 /// Clients accepted per listener and turn: about half a millisecond's work, so that those who are there already hardly
 /// feel ten thousand who come at once.
 const ACCEPTS_PER_TURN: usize = 32;
+/// Pause after a full share: with many workers accepting a crowd on few cores, all of them would else be runnable all the
+/// time, and a client's request would wait for its worker's turn behind the others. 32 a millisecond are more than a
+/// kernel hands out.
+const CROWD_PAUSE: Duration = Duration::from_millis(1);
 /// Pause after descriptors ran out, unless a connection is closed before.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,6 +45,9 @@ impl<S: Service> Worker<S> {
         let mut waiting = std::mem::take(&mut self.blocked_listeners);
         waiting.retain(|&listener| self.accept_share(listener));
         self.blocked_listeners = waiting;
+        if !self.blocked_listeners.is_empty() && self.accept_again.is_none() {
+            self.accept_again = Some(self.cx.now() + CROWD_PAUSE);
+        }
     }
 
     /// `true` if more clients may be waiting.
