@@ -9,6 +9,7 @@ use net::Mailbox;
 use server::acl::Acl;
 
 use crate::config::{Config, ConfigStore};
+use crate::pubsub::board::Board;
 use crate::service::Message;
 use crate::slots::MapHandle;
 
@@ -20,6 +21,8 @@ pub struct Shared {
     pub acl: Acl,
     /// Who owns which slot.
     pub map: MapHandle,
+    /// Who listens to what, over all workers.
+    pub board: Board,
     /// The workers' counters, by their numbers.
     pub stats: Vec<Arc<WorkerStats>>,
     /// The workers' mailboxes, by their numbers.
@@ -44,6 +47,8 @@ pub struct WorkerStats {
     pub rejected: Counter,
     /// Clients now.
     pub clients: Counter,
+    /// Clients that wait for a blocking command.
+    pub blocked: Counter,
     /// Requests of clients.
     pub requests: Counter,
     /// Errors that the proxy answered itself.
@@ -72,6 +77,7 @@ impl Default for WorkerStats {
             connections: Counter::default(),
             rejected: Counter::default(),
             clients: Counter::default(),
+            blocked: Counter::default(),
             requests: Counter::default(),
             errors: Counter::default(),
             redirects: Counter::default(),
@@ -97,6 +103,11 @@ impl Counter {
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
     }
 
+    /// Takes away, not below zero, which only the owning thread may do.
+    pub fn subtract(&self, less: u64) {
+        self.set(self.get().saturating_sub(less));
+    }
+
     /// Sets the number, which only the owning thread may do.
     pub fn set(&self, number: u64) {
         self.0.store(number, Ordering::Relaxed);
@@ -117,6 +128,7 @@ impl Shared {
             acl: Acl::new(&config.base.requirepass),
             config: ConfigStore::new(config, file),
             map,
+            board: Board::default(),
             stats: (0..workers).map(|_| Arc::default()).collect(),
             mailboxes: OnceLock::new(),
             client_ids: AtomicU64::new(0),
