@@ -134,6 +134,8 @@ pub struct Client {
     pub connected_s: u32,
     /// Since when its output is above the soft limit, Unix seconds; 0: it is not.
     pub soft_limit_since_s: u32,
+    /// Requests refused so far while it had not logged in.
+    pub refused: u16,
     /// The version of the users by which its rights were read; 0: not yet.
     pub rights_version: u32,
     /// Its user; `None`: the default user.
@@ -174,6 +176,7 @@ impl Client {
             last_active_s: now_s,
             connected_s: now_s,
             soft_limit_since_s: 0,
+            refused: 0,
             rights_version: 0,
             user: None,
             address,

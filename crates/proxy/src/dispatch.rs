@@ -3,6 +3,8 @@
 use commands::table::{self, CommandSpec, Flags, errors};
 use resp::{Args, Request, write_command};
 use server::acl::check;
+use server::log;
+use server::process::log::Level;
 
 use crate::backend::{Record, To};
 use crate::client::State;
@@ -13,8 +15,15 @@ use crate::slots::{Kind, NO_OWNER};
 
 /// Redis' text for a slot without an owner.
 const NOT_SERVED: &str = "CLUSTERDOWN Hash slot not served";
+/// After so many refusals a client that has not logged in is closed.
+const UNAUTHENTICATED_REFUSALS: u16 = 4096;
 /// Redis' text for commands before AUTH.
 const NO_AUTH: &str = "NOAUTH Authentication required.";
+
+/// Whether a request is a line of HTTP.
+fn is_http(args: Args<'_>) -> bool {
+    args.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
+}
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +42,13 @@ impl Worker {
         let args = request.args(bytes);
         let spec = match table::resolve(&args) {
             Ok(spec) => spec,
+            Err(_) if is_http(args) => {
+                log!(
+                    Level::Warning,
+                    "A client sent a line of HTTP: somebody's browser may have been made to talk to the proxy. Connection aborted."
+                );
+                return Step::CloseNow;
+            }
             Err(unknown) => {
                 let text = match unknown {
                     table::LookupError::UnknownCommand => errors::unknown_command(&args),
@@ -80,10 +96,18 @@ impl Worker {
         }
     }
 
-    /// An error of our own for a request.
+    /// An error of our own for a request. A client that has not logged in and goes on asking is not heard for ever.
     pub(crate) fn refuse_request(&mut self, place: u32, text: &[u8]) -> Step {
         self.stats.errors.add(1);
         self.reply_now(place, |reply| reply.error(text));
+        if let Some(client) = self.clients.get_mut(place as usize)
+            && client.state.has(State::UNAUTHENTICATED)
+        {
+            client.refused = client.refused.saturating_add(1);
+            if client.refused >= UNAUTHENTICATED_REFUSALS {
+                self.close_after_replies(place);
+            }
+        }
         Step::Done
     }
 

@@ -25,7 +25,7 @@ use crate::backend::{LaneKind, LaneState, Record, To};
 use crate::client::{Pause, State};
 use crate::dispatch::Step;
 use crate::routing::Route;
-use crate::service::{Later, Worker, flow};
+use crate::service::{Worker, flow};
 use crate::slots::NO_OWNER;
 
 /// Requests of one client before others get their turn.
@@ -296,7 +296,7 @@ impl Worker {
         let Some(client) = self.clients.get_mut(place as usize) else { return };
         client.state.insert(State::CLOSING);
         if client.order.is_empty() {
-            self.later.push(Later::Close(client.conn, true));
+            self.closing.push((client.conn, true));
         }
     }
 }

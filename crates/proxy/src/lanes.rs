@@ -33,6 +33,9 @@ const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
 /// The longest that it is kept shut.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
+/// A backend that the map does not name any more is tried again for so long after its last use.
+const FORGET_AFTER: Duration = Duration::from_secs(60);
+
 impl Worker {
     /// The lane to a backend for sessions of a kind, made when missing. Its connection follows.
     pub fn lane_to(&mut self, backend: u32, kind: LaneKind, client: u32) -> Option<u32> {
@@ -68,7 +71,7 @@ impl Worker {
             backend.remove(place);
         }
         if let Some(conn) = lane.conn {
-            self.later.push(Later::Close(conn, false));
+            self.closing.push((conn, false));
         }
     }
 
@@ -161,7 +164,7 @@ impl Worker {
         }
         let error = format!("-ERR {}\r\n", lane.failure).into_bytes();
         if let Some(conn) = lane.conn {
-            self.later.push(Later::Close(conn, false));
+            self.closing.push((conn, false));
         }
         lane.back_off = (lane.back_off * 2).clamp(BACK_OFF_FIRST, BACK_OFF_MAX);
         lane.state = LaneState::Down(self.now + lane.back_off);
@@ -181,7 +184,7 @@ impl Worker {
 
     /// Who waits for a record's replies gets an error for each.
     pub(crate) fn fail_record(&mut self, record: &Record, error: &[u8]) {
-        let Worker { clients, turn, later, stats, .. } = self;
+        let Worker { clients, turn, closing, stats, .. } = self;
         let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial) else {
             return;
         };
@@ -192,7 +195,7 @@ impl Worker {
             To::Run => {
                 let failed = client.order.fail(record.segment, record.left, error, &mut turn.bytes, join::write);
                 if failed.is_err() {
-                    later.push(Later::Close(client.conn, false));
+                    closing.push((client.conn, false));
                 }
             }
             To::Part(part) => client.order.fail_part(record.segment, part, error, &mut turn.bytes, join::write),
@@ -218,9 +221,15 @@ impl Worker {
                     self.fail_lane(place, &format!("did not answer in {} ms", connect_timeout.as_millis()));
                 }
                 LaneState::Opening(_) | LaneState::Probing(_) => {}
-                LaneState::Down(until) if is_over(until) => {
-                    lane.state = LaneState::Probing(now + connect_timeout);
-                    self.later.push(Later::Open(place));
+                LaneState::Down(until) if is_over(until) && lane.owner.is_none() => {
+                    let address = self.backends.get(lane.backend as usize).map(|backend| backend.address);
+                    let is_known = self.map.backends.iter().any(|backend| Some(backend.address) == address);
+                    if is_known || now.saturating_duration_since(lane.used) < FORGET_AFTER {
+                        lane.state = LaneState::Probing(now + connect_timeout);
+                        self.later.push(Later::Open(place));
+                    } else {
+                        lane.state = LaneState::Idle;
+                    }
                 }
                 LaneState::Down(_) => {}
                 LaneState::Open => {

@@ -57,8 +57,6 @@ pub(crate) enum Later {
     Resume(ConnId),
     /// A client is not read from.
     Pause(ConnId),
-    /// A connection is closed, its output sent first if asked.
-    Close(ConnId, bool),
     /// A lane gets a connection.
     Open(u32),
 }
@@ -97,6 +95,8 @@ pub struct Worker {
     /// Lanes with something to send.
     pub(crate) dirty_lanes: Vec<u32>,
     pub(crate) later: Vec<Later>,
+    /// Connections to be closed behind what they get in this turn; those with `true` when all of it is sent.
+    pub(crate) closing: Vec<(ConnId, bool)>,
     pub(crate) retries: Vec<Retry>,
     pub(crate) answered: Answered,
     /// Clients that do not take their output.
@@ -149,6 +149,7 @@ impl Worker {
             scratch: Reply::new(),
             dirty_lanes: Vec::new(),
             later: Vec::new(),
+            closing: Vec::new(),
             retries: Vec::new(),
             answered: Answered::default(),
             slow: Vec::new(),
@@ -240,7 +241,7 @@ impl Worker {
         let in_flight = client.order.in_flight();
         if in_flight == 0 && client.order.is_empty() {
             if client.state.has(State::CLOSING) {
-                self.later.push(Later::Close(client.conn, true));
+                self.closing.push((client.conn, true));
                 return;
             }
             self.unpause(place, Pause::Drain);
@@ -328,7 +329,6 @@ impl Worker {
                         }
                     }
                     Later::Pause(conn) => conns.pause(conn),
-                    Later::Close(conn, after_flush) => conns.close(conn, after_flush),
                     Later::Open(lane) => self.connect(conns, lane),
                 }
             }
@@ -497,7 +497,7 @@ impl Service for Worker {
         }
         client.state.insert(State::CLOSING);
         if client.order.is_empty() {
-            self.later.push(Later::Close(client.conn, true));
+            self.closing.push((client.conn, true));
         }
         true
     }
@@ -535,10 +535,12 @@ impl Service for Worker {
         self.run_later(conns);
         self.send_lanes(conns);
         self.send_turn(conns);
-        // Sending may have paused somebody, and a connection that could not be made may have failed requests.
-        self.run_later(conns);
-        if !self.turn.is_empty() {
+        if !self.later.is_empty() {
+            self.run_later(conns);
             self.send_turn(conns);
+        }
+        for (conn, after_flush) in self.closing.drain(..) {
+            conns.close(conn, after_flush);
         }
         self.note_net(cx);
         if self.drain_until.is_some_and(|until| until <= self.now) {

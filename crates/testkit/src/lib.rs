@@ -24,6 +24,7 @@ pub mod history;
 pub mod process;
 pub mod proxy;
 pub mod reply;
+pub mod responder;
 pub mod server;
 pub mod text;
 
@@ -32,6 +33,7 @@ pub use client::Client;
 pub use cluster::StockCluster;
 pub use proxy::Proxy;
 pub use reply::Reply;
+pub use responder::{Answer, Responder};
 pub use server::{Launch, Server};
 
 use std::fmt::Debug;

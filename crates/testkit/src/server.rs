@@ -51,6 +51,17 @@ impl Launch {
         Launch { subcommand: Some("proxy"), defaults: &[], ..Launch::program(binary::oxidis()) }
     }
 
+    /// The same program as a proxy.
+    #[must_use]
+    pub fn as_proxy(&self) -> Launch {
+        Launch { args: Vec::new(), ..Launch::proxy_of(&self.program) }
+    }
+
+    /// As [`Launch::proxy`], of this binary.
+    pub fn proxy_of(path: &Path) -> Launch {
+        Launch { subcommand: Some("proxy"), defaults: &[], ..Launch::program(path) }
+    }
+
     /// Debian's redis-server.
     ///
     /// # Panics
