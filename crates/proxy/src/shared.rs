@@ -92,6 +92,26 @@ impl Default for WorkerStats {
     }
 }
 
+impl WorkerStats {
+    /// Forgets what CONFIG RESETSTAT forgets: all but the figures of what there is now. Only the owner may.
+    pub fn reset(&self) {
+        let totals = [
+            &self.connections,
+            &self.rejected,
+            &self.requests,
+            &self.errors,
+            &self.redirects,
+            &self.retries,
+            &self.backend_failures,
+            &self.output_limit_disconnections,
+            &self.query_limit_disconnections,
+            &self.bytes_in,
+            &self.bytes_out,
+        ];
+        totals.into_iter().chain(&self.calls).for_each(|counter| counter.set(0));
+    }
+}
+
 /// A number that one thread counts and others read.
 #[derive(Default)]
 pub struct Counter(AtomicU64);

@@ -128,6 +128,12 @@ impl Tasks {
         }
     }
 
+    /// Whether there is a task to be run.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// When the next delayed task is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.delayed.iter().map(|(due, _)| *due).min()

@@ -47,6 +47,13 @@ impl Subscriptions {
         self.names[kind as usize].len()
     }
 
+    /// Whether a user with these rules may listen to all of it.
+    pub(crate) fn are_allowed(&self, rules: &server::acl::rules::Rules) -> bool {
+        let [channels, patterns, shards] = &self.names;
+        let channels = channels.iter().chain(shards).map(|name| &**name);
+        server::acl::check::allows_subscriptions(rules, channels, patterns.iter().map(|name| &**name))
+    }
+
     /// The number that replies end with: channels and patterns together, shard channels apart.
     fn counted(&self, kind: Kind) -> usize {
         match kind {

@@ -83,7 +83,7 @@ impl Worker {
             replies += 1;
         }
         let waited = self.now.saturating_duration_since(blocking.began);
-        write_command(&mut bytes, shortened(blocking.command, &blocking.args, waited).iter());
+        write_command(&mut bytes, shortened(blocking.command, &blocking.args, waited).as_args());
         let lane = blocking.lane;
         self.tasks_put_back(id, Work::Blocking(blocking));
         self.task_request_own(id, lane, &bytes, replies);

@@ -29,7 +29,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// What a client watches.
 #[derive(Clone, Copy, Debug)]
-pub struct Watching {
+pub(crate) struct Watching {
     /// The slot of the keys.
     pub(crate) slot: u16,
     /// The connection on which they are watched.

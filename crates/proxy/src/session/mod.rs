@@ -38,6 +38,18 @@ const SPARE_MAX: usize = 32;
 /// How long one is kept.
 const SPARE_TIME: Duration = Duration::from_secs(30);
 
+/// Which replies are not sent (CLIENT REPLY).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mute {
+    /// All are sent.
+    #[default]
+    No,
+    /// None is.
+    Off,
+    /// That to the next request is not.
+    Next,
+}
+
 /// What a client has that most have not.
 #[derive(Default)]
 pub struct Pinned {
@@ -49,6 +61,8 @@ pub struct Pinned {
     pub(crate) waits_for: Option<u32>,
     /// What it listens to.
     pub(crate) subscriptions: Subscriptions,
+    /// CLIENT REPLY.
+    pub(crate) mute: Mute,
 }
 
 /// A connection that nobody has.
@@ -66,6 +80,17 @@ impl Client {
     /// What it has of the kind.
     pub(crate) fn pinned(&self) -> Option<&Pinned> {
         self.extra.as_ref()?.pinned.as_deref()
+    }
+
+    /// CLIENT REPLY.
+    pub(crate) fn set_mute(&mut self, mute: Mute) {
+        self.pinned_mut().mute = mute;
+        self.order.set_muted(mute == Mute::Off);
+        if mute == Mute::No {
+            self.state.remove(State::MUTED);
+        } else {
+            self.state.insert(State::MUTED);
+        }
     }
 
     /// Sets the bits that keep its requests off the fast path.
@@ -118,6 +143,26 @@ impl Worker {
         }
     }
 
+    /// Keeps the reply to the present request back, if CLIENT REPLY SKIP said so. Gives whether.
+    pub(crate) fn begin_skipped(&mut self, place: u32) -> bool {
+        let Some(client) = self.clients.get_mut(place as usize) else { return false };
+        let is_skipped = client.pinned().is_some_and(|pinned| pinned.mute == Mute::Next);
+        if is_skipped {
+            client.order.set_muted(true);
+        }
+        is_skipped
+    }
+
+    /// What follows is answered again, unless the request itself has said otherwise.
+    pub(crate) fn end_skipped(&mut self, place: u32, is_done: bool) {
+        let Some(client) = self.clients.get_mut(place as usize) else { return };
+        match client.pinned().map(|pinned| pinned.mute) {
+            Some(Mute::Next) if is_done => client.set_mute(Mute::No),
+            Some(Mute::Next) => client.order.set_muted(false),
+            _ => {}
+        }
+    }
+
     /// A request of a client within MULTI was refused before it could be queued.
     pub(crate) fn abort_queue(&mut self, place: u32) {
         let Some(client) = self.clients.get_mut(place as usize) else { return };
@@ -146,12 +191,20 @@ impl Worker {
         self.end_subscriptions((place, client.serial), &mut pinned.subscriptions);
     }
 
+    /// Whether a client waits for a blocking command.
+    pub(crate) fn is_blocked(&self, place: u32) -> bool {
+        let task = self.clients.get(place as usize).and_then(|client| client.pinned()?.waits_for);
+        task.is_some_and(|task| matches!(self.tasks.work(task), Some(Work::Blocking(_))))
+    }
+
     /// RESET: the session is as new.
     pub(crate) fn reset_session(&mut self, place: u32) {
         let Some(client) = self.clients.get_mut(place as usize) else { return };
         let owner = (place, client.serial);
         let Some(mut pinned) = client.extra.as_mut().and_then(|extra| extra.pinned.take()) else { return };
         client.note_pinned();
+        client.state.remove(State::MUTED);
+        client.order.set_muted(false);
         if let Some(watch) = pinned.watch.take() {
             self.unwatch_lane(watch.lane, owner);
         }
