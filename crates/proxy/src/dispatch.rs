@@ -9,6 +9,7 @@ use server::process::log::Level;
 use crate::backend::{Record, To};
 use crate::client::State;
 use crate::join::Join;
+use crate::measure;
 use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Route, Split, plan::CROSS_SLOT, split};
 use crate::service::Worker;
 use crate::slots::{Kind, NO_OWNER};
@@ -162,14 +163,14 @@ impl Worker {
             return self.refuse_request(place, NOT_SERVED.as_bytes());
         };
         let Some(client) = self.clients.get(place as usize) else { return Step::CloseNow };
-        let kind = client.kind;
+        let (kind, command) = (client.kind, client.last_command.map_or(measure::MIXED, measure::number_of));
         let Some(lane) = self.lane_to(backend, kind, place) else { return Step::CloseNow };
         match canonical {
-            Some(bytes) => self.send_to(place, lane, bytes, 1),
+            Some(bytes) => self.send_to(place, lane, bytes, 1, command),
             None => {
                 let mut bytes = Vec::new();
                 write_command(&mut bytes, args);
-                self.send_to(place, lane, &bytes, 1);
+                self.send_to(place, lane, &bytes, 1, command);
             }
         }
         Step::Done
@@ -261,8 +262,18 @@ impl Worker {
         hops: u8,
     ) {
         let Some(client) = self.clients.get(place as usize) else { return };
-        let to = To::Part(part);
-        let record = Record { start: 0, client: place, serial: client.serial, segment, to, left: 1, done: 0, hops };
+        let record = Record {
+            start: 0,
+            client: place,
+            serial: client.serial,
+            segment,
+            to: To::Part(part),
+            left: 1,
+            done: 0,
+            hops,
+            command: client.last_command.map_or(measure::MIXED, measure::number_of),
+            came_us: self.now_us,
+        };
         self.send_record(backend, kind, bytes, record);
     }
 

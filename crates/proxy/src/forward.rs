@@ -24,6 +24,7 @@ use server::acl::rules::Rules;
 use crate::backend::{LaneKind, LaneState, Record, To};
 use crate::client::{Pause, State};
 use crate::dispatch::Step;
+use crate::measure;
 use crate::routing::Route;
 use crate::service::{Worker, flow};
 use crate::slots::NO_OWNER;
@@ -58,9 +59,11 @@ struct Run {
     from: usize,
     to: usize,
     count: u32,
+    /// See [`measure::number_of`].
+    command: u16,
 }
 
-const NO_RUN: Run = Run { lane: u32::MAX, from: 0, to: 0, count: 0 };
+const NO_RUN: Run = Run { lane: u32::MAX, from: 0, to: 0, count: 0, command: 0 };
 
 impl Worker {
     /// A client has sent something.
@@ -127,7 +130,9 @@ impl Worker {
                     if self.must_wait(place) {
                         break Then::Pause;
                     }
-                    run = Run { lane, from: at, to: at, count: 0 };
+                    run = Run { lane, from: at, to: at, count: 0, command: measure::number_of(id) };
+                } else if run.command != measure::number_of(id) {
+                    run.command = measure::MIXED;
                 }
                 run.to = end;
                 run.count += 1;
@@ -229,23 +234,35 @@ impl Worker {
     #[inline]
     fn send_run(&mut self, place: u32, input: &[u8], run: &mut Run) {
         if run.count > 0 {
-            let Run { lane, from, to, count } = *run;
-            self.send_to(place, lane, input.get(from..to).unwrap_or(&[]), count);
+            let Run { lane, from, to, count, command } = *run;
+            self.send_to(place, lane, input.get(from..to).unwrap_or(&[]), count, command);
         }
         *run = NO_RUN;
     }
 
-    /// Puts `count` requests of a client into a lane, in one piece.
-    pub(crate) fn send_to(&mut self, place: u32, lane_place: u32, bytes: &[u8], count: u32) {
+    /// Puts `count` requests of a client into a lane, in one piece. `command` is their [`measure::number_of`].
+    pub(crate) fn send_to(&mut self, place: u32, lane_place: u32, bytes: &[u8], count: u32, command: u16) {
         if !self.may_send(lane_place) {
             return self.refuse(place, lane_place, count);
         }
-        let Worker { clients, lanes, dirty_lanes, config, .. } = self;
+        let Worker { clients, lanes, dirty_lanes, config, now_us, .. } = self;
         let Some(client) = clients.get_mut(place as usize) else { return };
         let Some(lane) = lanes.get_mut(lane_place as usize) else { return };
         let segment = client.order.push_run(lane_place, count);
         let serial = client.serial;
-        lane.push(bytes, Record { start: 0, client: place, serial, segment, to: To::Run, left: count, done: 0, hops: 0 });
+        let record = Record {
+            start: 0,
+            client: place,
+            serial,
+            segment,
+            to: To::Run,
+            left: count,
+            done: 0,
+            hops: 0,
+            command,
+            came_us: *now_us,
+        };
+        lane.push(bytes, record);
         if !lane.is_dirty {
             lane.is_dirty = true;
             dirty_lanes.push(lane_place);

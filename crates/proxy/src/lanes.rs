@@ -45,7 +45,9 @@ impl Worker {
         let place = match known.lane(kind, stripe) {
             Some(place) => place,
             None => {
-                let place = u32::try_from(self.lanes.insert(Lane::new(backend, kind, stripe, self.now))).ok()?;
+                let mut lane = Lane::new(backend, kind, stripe, self.now);
+                lane.histogram = known.histogram.clone();
+                let place = u32::try_from(self.lanes.insert(lane)).ok()?;
                 self.backends.get_mut(backend as usize)?.add(kind, stripe, place);
                 place
             }

@@ -25,6 +25,7 @@ pub mod join;
 mod lanes;
 mod local;
 pub mod map;
+pub mod measure;
 pub mod merge;
 pub mod order;
 pub mod pubsub;

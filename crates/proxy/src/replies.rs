@@ -8,8 +8,9 @@
 use net::{Flow, Then};
 use resp::{Passed, SkipState, Stop, skip_reply};
 
-use crate::backend::{LaneState, To, greeting};
+use crate::backend::{LaneState, Record, To, greeting};
 use crate::join;
+use crate::measure::{self, SlowEntry};
 use crate::order::Piece;
 use crate::service::{Worker, flow};
 
@@ -63,7 +64,7 @@ impl Worker {
 
     /// Passes replies on until something has to be looked at. Gives the bytes used.
     fn pass_on(&mut self, place: u32, input: &[u8]) -> (usize, End) {
-        let Worker { lanes, clients, turn, answered, tasks, .. } = self;
+        let Worker { lanes, clients, turn, answered, tasks, stats, now_us, slow_us, .. } = self;
         let Some(lane) = lanes.get_mut(place as usize) else { return (input.len(), End::Used) };
         let mut at = 0;
         loop {
@@ -114,6 +115,16 @@ impl Worker {
                         answered.clients.push(record.client);
                     }
                 }
+                if replies > 0 && record.to != To::Nobody && lane.owner.is_none() {
+                    let took = now_us.wrapping_sub(record.came_us);
+                    stats.took(record.command, took, replies);
+                    lane.histogram.add(took, replies);
+                    if took >= *slow_us
+                        && let Some(request) = lane.next_request()
+                    {
+                        answered.slow.push((record, took, request));
+                    }
+                }
                 lane.answered(replies);
             } else if bytes > 0 || matches!(stop, Stop::Error(_)) {
                 return (at, End::Broken("sent a reply that nobody asked for".to_owned()));
@@ -142,7 +153,7 @@ impl Worker {
     }
 
     /// One whole reply for a record.
-    pub(crate) fn give_reply(&mut self, record: &crate::backend::Record, reply: &[u8]) {
+    pub(crate) fn give_reply(&mut self, record: &Record, reply: &[u8]) {
         let Worker { clients, turn, answered, tasks, .. } = self;
         if let To::Task(part) = record.to {
             return tasks.take(record.segment, part, Piece::one(reply));
@@ -173,9 +184,31 @@ impl Worker {
         turn.give(place, client, start);
     }
 
+    #[cold]
+    fn note_slow(&mut self, lane_place: u32, record: &Record, took_us: u32, request: &[u8]) {
+        let max_len = usize::try_from(self.config.base.slowlog_max_len).unwrap_or(0);
+        let backend = self.lanes.get(lane_place as usize).and_then(|lane| self.backends.get(lane.backend as usize));
+        let Some(backend) = backend.map(|backend| backend.name.clone()).filter(|_| max_len > 0) else { return };
+        let time_s = self.now_ms / 1000;
+        let Some(client) = self.client(record.client, record.serial) else { return };
+        let entry = SlowEntry {
+            id: 0,
+            time_s,
+            total_us: u64::from(took_us),
+            args: measure::arguments(request),
+            address: server::session::address_text(client.address, ""),
+            name: client.extra.as_ref().map(|extra| extra.name.clone()).unwrap_or_default(),
+            backend,
+        };
+        self.shared.slowlog.add(entry, max_len);
+    }
+
     fn after_lane_data(&mut self, place: u32) {
         while let Some(client) = self.answered.clients.pop() {
             self.after_answers(client);
+        }
+        for (record, took, request) in std::mem::take(&mut self.answered.slow) {
+            self.note_slow(place, &record, took, &request);
         }
         for (client, serial, bytes) in std::mem::take(&mut self.answered.pushes) {
             self.push_message(client, serial, &bytes);
@@ -232,6 +265,8 @@ impl Worker {
 pub(crate) struct Answered {
     /// Clients that wait for answers and got some.
     pub(crate) clients: Vec<u32>,
+    /// Requests that took long, and for how many microseconds.
+    pub(crate) slow: Vec<(Record, u32, Vec<u8>)>,
     /// Push messages of clients' own lanes, each whole.
     pub(crate) pushes: Vec<(u32, u32, Vec<u8>)>,
     /// The one that is not whole yet, by client.

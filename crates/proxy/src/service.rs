@@ -122,6 +122,11 @@ pub struct Worker {
     pub now_s: u32,
     /// Unix milliseconds then.
     pub now_ms: u64,
+    /// Microseconds since the worker began, which wrap, then.
+    pub(crate) now_us: u32,
+    began: Instant,
+    /// Requests that take so many microseconds are kept in the slow log.
+    pub(crate) slow_us: u32,
     next_cron: Instant,
     sweep: usize,
     drain_until: Option<Instant>,
@@ -177,6 +182,9 @@ impl Worker {
             now,
             now_s: 0,
             now_ms: 0,
+            now_us: 0,
+            began: now,
+            slow_us: u32::MAX,
             next_cron: now,
             sweep: 0,
             drain_until: None,
@@ -184,16 +192,26 @@ impl Worker {
             shared,
         };
         worker.adopt_map();
+        worker.adopt_config();
         worker
+    }
+
+    fn adopt_config(&mut self) {
+        self.config = self.shared.config.snapshot();
+        // Negative: none is slow enough.
+        self.slow_us = u32::try_from(self.config.base.slowlog_log_slower_than).unwrap_or(u32::MAX);
     }
 
     /// Takes the loop's time, and a changed configuration or map, over.
     #[inline]
     fn begin(&mut self, cx: &Context<Message>) {
-        self.now = cx.now();
-        self.now_ms = cx.now_ms();
+        if self.now != cx.now() {
+            self.now = cx.now();
+            self.now_ms = cx.now_ms();
+            self.now_us = micros(self.now.saturating_duration_since(self.began));
+        }
         if self.shared.config.version() != self.config.version {
-            self.config = self.shared.config.snapshot();
+            self.adopt_config();
         }
         if self.shared.map.version() != self.map_version {
             self.adopt_map();
@@ -223,7 +241,9 @@ impl Worker {
             return *place;
         }
         let place = u32::try_from(self.backends.len()).unwrap_or(u32::MAX);
-        self.backends.push(Backend::new(name.to_owned(), address));
+        let backend = Backend::new(name.to_owned(), address);
+        self.stats.backends.lock().push((name.to_owned(), backend.histogram.clone()));
+        self.backends.push(backend);
         self.by_address.insert(address, place);
         place
     }
@@ -607,6 +627,13 @@ impl Service for Worker {
     fn accept_failed(&mut self, _cx: &mut Context<Message>, error: io::Error) {
         log!(Level::Warning, "Error accepting a client: {}", server::process::error_text(&error));
     }
+}
+
+/// A duration in microseconds, cut to 32 bits: differences of less than an hour are right.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "cut on purpose")]
+fn micros(duration: Duration) -> u32 {
+    (duration.as_secs() as u32).wrapping_mul(1_000_000).wrapping_add(duration.subsec_micros())
 }
 
 /// What a client's or lane's data tells the loop.

@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use commands::CommandId;
 use net::Mailbox;
+use parking_lot::Mutex;
 use server::acl::Acl;
 
 use crate::config::{Config, ConfigStore};
+use crate::measure::{Histogram, SlowLog};
 use crate::pubsub::board::Board;
 use crate::service::Message;
 use crate::slots::MapHandle;
@@ -31,6 +33,8 @@ pub struct Shared {
     pub client_ids: AtomicU64,
     /// Clients that are there now.
     pub clients: AtomicUsize,
+    /// Requests that took long.
+    pub slowlog: SlowLog,
     /// The proxy ends: what is under way is finished, nobody is let in.
     pub is_draining: AtomicBool,
     /// When the process began to serve.
@@ -69,6 +73,10 @@ pub struct WorkerStats {
     pub bytes_out: Counter,
     /// Calls by command.
     pub calls: Vec<Counter>,
+    /// How long requests took, by command; made when the first one came.
+    pub latencies: Vec<OnceLock<Box<Histogram>>>,
+    /// How long requests took, by backend.
+    pub backends: Mutex<Vec<(String, Arc<Histogram>)>>,
 }
 
 impl Default for WorkerStats {
@@ -88,6 +96,8 @@ impl Default for WorkerStats {
             bytes_in: Counter::default(),
             bytes_out: Counter::default(),
             calls: (0..CommandId::COUNT).map(|_| Counter::default()).collect(),
+            latencies: (0..CommandId::COUNT).map(|_| OnceLock::new()).collect(),
+            backends: Mutex::default(),
         }
     }
 }
@@ -140,6 +150,16 @@ impl Counter {
     }
 }
 
+impl WorkerStats {
+    /// A request took so long.
+    #[inline]
+    pub(crate) fn took(&self, command: u16, us: u32, count: u32) {
+        if let Some(of_command) = self.latencies.get(usize::from(command)) {
+            of_command.get_or_init(Box::default).add(us, count);
+        }
+    }
+}
+
 impl Shared {
     /// What workers share at the start. `run_id` has 40 hexadecimal digits.
     pub fn new(config: Config, file: Option<std::path::PathBuf>, map: MapHandle, run_id: String) -> Shared {
@@ -153,6 +173,7 @@ impl Shared {
             mailboxes: OnceLock::new(),
             client_ids: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
+            slowlog: SlowLog::default(),
             is_draining: AtomicBool::new(false),
             started: Instant::now(),
             run_id,

@@ -10,12 +10,14 @@
 //! they are answered, which costs nothing but not throwing them away: when a backend says MOVED, the request is found there.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use net::ConnId;
 use resp::{Limits, Parse, ParseState, Passing, Request, parse_request};
 
 use super::LaneKind;
+use crate::measure::Histogram;
 
 /// Capacity of a buffer that is used again.
 const KEPT_CAPACITY: usize = 256 * 1024;
@@ -54,6 +56,10 @@ pub struct Record {
     pub done: u32,
     /// How often it was redirected.
     pub hops: u8,
+    /// The command's number, see [`crate::measure::number_of`].
+    pub command: u16,
+    /// When it came, in microseconds of the worker's time, which wrap.
+    pub came_us: u32,
 }
 
 /// Where a connection stands.
@@ -72,7 +78,6 @@ pub enum LaneState {
 }
 
 /// See the module.
-#[derive(Debug)]
 pub struct Lane {
     /// The backend's place.
     pub backend: u32,
@@ -102,6 +107,8 @@ pub struct Lane {
     pub waiting: Vec<(u32, u32)>,
     /// When it was used last.
     pub used: Instant,
+    /// How long requests took.
+    pub histogram: Arc<Histogram>,
     out: Vec<u8>,
     out_from: u64,
     kept: VecDeque<Vec<u8>>,
@@ -132,6 +139,7 @@ impl Lane {
             is_dirty: false,
             waiting: Vec::new(),
             used: now,
+            histogram: Arc::default(),
             out: Vec::new(),
             out_from: 0,
             kept: VecDeque::new(),
@@ -166,6 +174,9 @@ impl Lane {
             && back.start >= self.out_from
         {
             back.left += record.left;
+            if back.command != record.command {
+                back.command = crate::measure::MIXED;
+            }
             return;
         }
         self.fifo.push_back(record);
@@ -316,7 +327,7 @@ mod tests {
     use super::*;
 
     fn record(client: u32, left: u32) -> Record {
-        Record { start: 0, client, serial: 1, segment: 1, to: To::Run, left, done: 0, hops: 0 }
+        Record { start: 0, client, serial: 1, segment: 1, to: To::Run, left, done: 0, hops: 0, command: 0, came_us: 0 }
     }
 
     const GET: &[u8] = b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n";

@@ -10,8 +10,10 @@ pub mod lane;
 
 pub use lane::{Lane, LaneState, Record, To};
 
+use crate::measure::Histogram;
 use resp::Proto;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What the requests in a lane have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,12 +40,13 @@ impl LaneKind {
 }
 
 /// A backend as one worker sees it.
-#[derive(Debug)]
 pub struct Backend {
     /// `host:port`, for texts.
     pub name: String,
     /// Where to connect to.
     pub address: SocketAddr,
+    /// How long requests took that went there.
+    pub histogram: Arc<Histogram>,
     /// Its shared lanes by kind and stripe; nearly always one.
     lanes: Vec<(LaneKind, u16, u32)>,
 }
@@ -51,7 +54,7 @@ pub struct Backend {
 impl Backend {
     /// A backend without connections.
     pub fn new(name: String, address: SocketAddr) -> Backend {
-        Backend { name, address, lanes: Vec::new() }
+        Backend { name, address, histogram: Arc::default(), lanes: Vec::new() }
     }
 
     /// Its lane for sessions of a kind.

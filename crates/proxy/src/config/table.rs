@@ -201,4 +201,6 @@ pub static SHARED: &[&str] = &[
     "client-query-buffer-limit",
     "client-output-buffer-limit",
     "shutdown-timeout",
+    "slowlog-log-slower-than",
+    "slowlog-max-len",
 ];
