@@ -59,7 +59,7 @@ impl Worker {
     }
 
     /// A command that the proxy answers itself.
-    pub(crate) fn run_here(&mut self, place: u32, spec: &CommandSpec, args: Args<'_>) -> Step {
+    pub(crate) fn run_here(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>) -> Step {
         let result = match spec.id {
             CommandId::Auth => self.auth(place, args),
             CommandId::Hello => self.hello(place, args),
@@ -89,7 +89,7 @@ impl Worker {
                 self.reply_now(place, |reply| reply.simple("RESET"));
                 Ok(())
             }
-            _ => Err(format!("ERR command '{}' is not allowed through the proxy", spec.name)),
+            _ => return self.answer_locally(place, spec, args),
         };
         match result {
             Ok(()) => Step::Done,
@@ -191,6 +191,7 @@ impl Worker {
 
     /// RESET: as it was when the client connected.
     fn reset_client(&mut self, place: u32) {
+        self.reset_session(place);
         let needs_password = self.shared.acl.default_needs_password();
         let Some(client) = self.clients.get_mut(place as usize) else { return };
         client.kind = LaneKind::PLAIN;

@@ -78,11 +78,17 @@ fn serve(program: &str, startup: Startup) -> Result<(), String> {
     if !shared.acl.load_at_start(&users, &started.base.aclfile, all_channels) {
         return Err("the users cannot be loaded".to_owned());
     }
+    let follower = follow(&shared, &topology).map_err(|error| format!("cannot start a thread: {}", error_text(&error)))?;
     let ended = run_workers(&shared, listeners, descriptors.private_tables, || {
         log!(Level::Notice, "Ready to accept connections on port {}", started.base.port);
         supervise::announce_ready(supervisor, false);
     });
     supervise::announce_stop(supervisor);
+    shared.map.close();
+    if let Some(follower) = follower {
+        // It has nothing to tell.
+        let _ = follower.join();
+    }
     if let Some(pid_file) = pid_file {
         pid_file.remove();
     }
@@ -92,6 +98,14 @@ fn serve(program: &str, startup: Startup) -> Result<(), String> {
     }
     log!(Level::Notice, "The proxy has ended");
     ended.map_err(|error| format!("Cannot run the event loop: {}", error_text(&error)))
+}
+
+/// Starts the thread that follows the topology, if this can change.
+fn follow(shared: &Arc<Shared>, topology: &Topology) -> std::io::Result<Option<std::thread::JoinHandle<()>>> {
+    let Topology::Cluster(seeds) = topology else { return Ok(None) };
+    let (shared, seeds) = (shared.clone(), seeds.clone());
+    let thread = std::thread::Builder::new().name("topology".to_owned());
+    thread.spawn(move || crate::map::follow::follow(&shared, &seeds)).map(Some)
 }
 
 fn space_of(config: &Config) -> keyspace::slot::SlotSpace {

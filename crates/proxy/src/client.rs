@@ -27,6 +27,8 @@ impl State {
     pub const PINNED: State = State(1 << 3);
     /// Some of its replies are not to be sent (CLIENT REPLY).
     pub const MUTED: State = State(1 << 4);
+    /// It listens to channels.
+    pub const SUBSCRIBED: State = State(1 << 5);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -155,6 +157,8 @@ pub struct Extra {
     pub lib_name: Vec<u8>,
     /// CLIENT SETINFO LIB-VER.
     pub lib_version: Vec<u8>,
+    /// Transactions, blocking commands, subscriptions.
+    pub pinned: Option<Box<crate::session::Pinned>>,
 }
 
 impl Client {

@@ -10,7 +10,7 @@ use crate::backend::{Record, To};
 use crate::client::State;
 use crate::join::Join;
 use crate::measure;
-use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Split, plan::CROSS_SLOT, split};
+use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Route, Split, plan::CROSS_SLOT, split};
 use crate::service::Worker;
 use crate::slots::{Kind, NO_OWNER};
 
@@ -40,6 +40,16 @@ pub(crate) enum Step {
 impl Worker {
     /// Deals with one request, which `bytes` begin with.
     pub(crate) fn dispatch(&mut self, place: u32, request: &Request, bytes: &[u8]) -> Step {
+        let is_muted = self.clients.get(place as usize).is_some_and(|client| client.state.has(State::MUTED));
+        if !is_muted || !self.begin_skipped(place) {
+            return self.dispatch_request(place, request, bytes);
+        }
+        let step = self.dispatch_request(place, request, bytes);
+        self.end_skipped(place, step != Step::Again);
+        step
+    }
+
+    fn dispatch_request(&mut self, place: u32, request: &Request, bytes: &[u8]) -> Step {
         let args = request.args(bytes);
         let spec = match table::resolve(&args) {
             Ok(spec) => spec,
@@ -55,10 +65,12 @@ impl Worker {
                     table::LookupError::UnknownCommand => errors::unknown_command(&args),
                     table::LookupError::UnknownSubcommand => errors::unknown_subcommand(&args),
                 };
+                self.abort_queue(place);
                 return self.refuse_request(place, &text);
             }
         };
         if !table::arity_ok(spec, args.len()) {
+            self.abort_queue(place);
             return self.refuse_request(place, errors::wrong_arity(spec).as_bytes());
         }
         let Some(client) = self.clients.get_mut(place as usize) else { return Step::CloseNow };
@@ -70,10 +82,16 @@ impl Worker {
         if state.has(State::RESTRICTED)
             && let Some(refusal) = self.refusal_by_rights(place, spec, args)
         {
+            self.abort_queue(place);
             return self.refuse_request(place, refusal.as_bytes());
         }
         if let Some(calls) = self.stats.calls.get(spec.id.index()) {
             calls.add(1);
+        }
+        if (state.has(State::PINNED) || state.has(State::SUBSCRIBED))
+            && let Some(step) = self.pinned_request(place, spec, args)
+        {
+            return step;
         }
         let canonical = if request.is_canonical(bytes) { bytes.get(..request.consumed()) } else { None };
         self.run_plan(place, spec, args, canonical)
@@ -93,7 +111,17 @@ impl Worker {
             Plan::Fixed => self.to_slot(place, FIXED_SLOT, args, canonical),
             Plan::Split(split) => self.to_owners(place, split, args, canonical),
             Plan::Broadcast(merge) => self.to_all(place, merge, args, canonical),
-            Plan::Blocking(_) | Plan::Kill | Plan::Other(_) => self.run_here(place, spec, args),
+            Plan::Blocking(slot) => self.block(place, spec, args, slot),
+            Plan::Kill => self.kill_scripts(place, args),
+            Plan::Other(route) => match route {
+                Route::Scan => self.scan(place, args),
+                Route::RandomKey => self.random_key(place),
+                Route::Transaction => self.transaction(place, spec, args),
+                Route::Subscribe => self.subscription(place, spec.id, args),
+                Route::Publish => self.publish(place, args),
+                Route::PubSub => self.pubsub(place, spec.id, args),
+                _ => self.run_here(place, spec, args),
+            },
         }
     }
 

@@ -133,7 +133,11 @@ impl Worker {
         lane.state = LaneState::Open;
         lane.back_off = Duration::ZERO;
         lane.used = self.now;
+        let is_listening = Worker::is_listening_lane(lane);
         self.mark_dirty(place);
+        if is_listening {
+            self.listening_open();
+        }
     }
 
     /// A lane's connection ended by itself.
@@ -144,6 +148,11 @@ impl Worker {
             lane.reset();
             lane.state = LaneState::Idle;
             return;
+        }
+        if let Some(owner) = lane.owner.filter(|_| lane.state == LaneState::Open && lane.in_flight() == 0)
+            && !Worker::is_listening_lane(lane)
+        {
+            return self.own_lane_lost(place, owner);
         }
         let text = match why {
             CloseReason::ConnectFailed(kind) => format!("is not reachable: {kind}"),
@@ -172,6 +181,8 @@ impl Worker {
         lane.state = LaneState::Down(self.now + lane.back_off);
         let records = lane.reset();
         let waiting = std::mem::take(&mut lane.waiting);
+        let (owner, backend) = (lane.owner, lane.backend);
+        let is_listening = Worker::is_listening_lane(lane);
         for record in records {
             self.fail_record(&record, &error);
         }
@@ -180,20 +191,28 @@ impl Worker {
                 self.unpause(client, Pause::Lane);
             }
         }
+        if is_listening {
+            self.listening_lost(backend);
+        } else if let Some(owner) = owner {
+            self.own_lane_lost(place, owner);
+        }
         // The topology may have changed without anybody's telling us.
         self.shared.map.request_refresh();
     }
 
     /// Who waits for a record's replies gets an error for each.
     pub(crate) fn fail_record(&mut self, record: &Record, error: &[u8]) {
-        let Worker { clients, turn, closing, stats, .. } = self;
+        let Worker { clients, turn, closing, stats, tasks, .. } = self;
+        if let To::Task(part) = record.to {
+            return tasks.fail(record.segment, part, error);
+        }
         let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial) else {
             return;
         };
         stats.errors.add(u64::from(record.left));
         let start = turn.bytes.len();
         match record.to {
-            To::Nobody => {}
+            To::Nobody | To::Task(_) => {}
             To::Run => {
                 let failed = client.order.fail(record.segment, record.left, error, &mut turn.bytes, join::write);
                 if failed.is_err() {

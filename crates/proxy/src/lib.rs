@@ -23,26 +23,23 @@ mod dispatch;
 mod forward;
 pub mod join;
 mod lanes;
+mod local;
 pub mod map;
 pub mod measure;
 pub mod merge;
 pub mod order;
-pub mod pubsub {
-    //! Who listens to what.
-    pub mod hub;
-}
+pub mod pubsub;
 mod redirect;
 mod replies;
 pub mod routing;
 pub mod service;
-pub mod session {
-    //! Sessions that are more than their requests.
-    pub mod queue;
-}
+pub mod session;
 pub mod shared;
 pub mod slots;
+mod tasks;
 pub mod topology;
 pub mod turn;
+mod whole;
 
 pub use boot::run;
 pub use command_line::tool;

@@ -34,6 +34,8 @@ struct Segment<M> {
     left: u32,
     /// A part of the next reply has gone to the client or is kept.
     is_within: bool,
+    /// Its replies are dropped.
+    is_muted: bool,
     /// Bytes of whole replies in `kept`.
     whole: usize,
     /// What came before it was its turn.
@@ -43,7 +45,7 @@ struct Segment<M> {
 
 impl<M> Segment<M> {
     fn run(id: u32, lane: u32, left: u32) -> Segment<M> {
-        Segment { id, lane, left, is_within: false, whole: 0, kept: Vec::new(), gather: None }
+        Segment { id, lane, left, is_within: false, is_muted: false, whole: 0, kept: Vec::new(), gather: None }
     }
 }
 
@@ -79,11 +81,13 @@ pub struct Order<M> {
     segments: VecDeque<Segment<M>>,
     next_id: u32,
     in_flight: u32,
+    /// The replies to what is pushed now are dropped.
+    is_muted: bool,
 }
 
 impl<M> Default for Order<M> {
     fn default() -> Self {
-        Order { segments: VecDeque::new(), next_id: 0, in_flight: 0 }
+        Order { segments: VecDeque::new(), next_id: 0, in_flight: 0, is_muted: false }
     }
 }
 
@@ -115,23 +119,32 @@ impl<M> Order<M> {
         self.next_id
     }
 
+    /// Whether the replies to what is pushed from now on are dropped.
+    pub fn set_muted(&mut self, is_muted: bool) {
+        self.is_muted = is_muted;
+    }
+
     /// Requests were sent to a lane: gives the segment that their replies are for.
     #[inline]
     pub fn push_run(&mut self, lane: u32, count: u32) -> u32 {
         self.in_flight += count;
         if let Some(back) = self.segments.back_mut()
             && back.lane == lane
+            && back.is_muted == self.is_muted
         {
             back.left += count;
             return back.id;
         }
         let id = self.new_id();
-        self.segments.push_back(Segment::run(id, lane, count));
+        self.segments.push_back(Segment { is_muted: self.is_muted, ..Segment::run(id, lane, count) });
         id
     }
 
     /// A reply that is known at once. It goes to `out` if nothing is before it.
     pub fn push_reply(&mut self, reply: &[u8], out: &mut Vec<u8>) {
+        if self.is_muted {
+            return;
+        }
         match self.segments.back_mut() {
             None => out.extend_from_slice(reply),
             Some(back) if back.lane == NO_LANE && back.left == 0 => back.kept.extend_from_slice(reply),
@@ -148,7 +161,8 @@ impl<M> Order<M> {
         self.in_flight += 1;
         let places = (0..parts).map(|_| Vec::new()).collect();
         let gather = Some(Box::new(Gather { merge, parts: places, left: parts }));
-        self.segments.push_back(Segment { gather, ..Segment::run(id, NO_LANE, 1) });
+        let is_muted = self.is_muted;
+        self.segments.push_back(Segment { gather, is_muted, ..Segment::run(id, NO_LANE, 1) });
         id
     }
 
@@ -163,7 +177,9 @@ impl<M> Order<M> {
         if let Some(front) = self.segments.front_mut()
             && front.id == id
         {
-            out.extend_from_slice(piece.bytes);
+            if !front.is_muted {
+                out.extend_from_slice(piece.bytes);
+            }
             front.left = front.left.saturating_sub(piece.replies);
             front.is_within = piece.is_within();
             self.in_flight = self.in_flight.saturating_sub(piece.replies);
@@ -185,7 +201,11 @@ impl<M> Order<M> {
         if piece.replies > 0 {
             segment.whole = segment.kept.len() + piece.whole;
         }
-        segment.kept.extend_from_slice(piece.bytes);
+        if segment.is_muted {
+            segment.whole = 0;
+        } else {
+            segment.kept.extend_from_slice(piece.bytes);
+        }
         segment.left = segment.left.saturating_sub(piece.replies);
         segment.is_within = segment.whole < segment.kept.len();
         self.in_flight = self.in_flight.saturating_sub(piece.replies);
@@ -215,7 +235,11 @@ impl<M> Order<M> {
     fn advance(&mut self, out: &mut Vec<u8>, mut join: impl FnMut(Gather<M>, &mut Vec<u8>)) {
         while let Some(front) = self.segments.front_mut() {
             if let Some(gather) = front.gather.take_if(|gather| gather.left == 0) {
+                let start = out.len();
                 join(*gather, out);
+                if front.is_muted {
+                    out.truncate(start);
+                }
                 front.left = 0;
                 self.in_flight = self.in_flight.saturating_sub(1);
             }
@@ -283,12 +307,13 @@ impl<M> Order<M> {
         let new = self.new_id();
         let segment = self.segments.get_mut(at)?;
         segment.left = segment.left.saturating_sub(1);
+        let is_muted = segment.is_muted;
         let (kept, is_over) = (std::mem::take(&mut segment.kept), segment.left == 0);
         segment.whole = 0;
         if is_over {
             self.segments.remove(at);
         }
-        self.segments.insert(at, Segment::run(new, lane, 1));
+        self.segments.insert(at, Segment { is_muted, ..Segment::run(new, lane, 1) });
         if !kept.is_empty() {
             let before = self.new_id();
             self.segments.insert(at, Segment { kept, ..Segment::run(before, NO_LANE, 0) });

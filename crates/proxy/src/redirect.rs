@@ -70,23 +70,8 @@ impl Worker {
         }
         let Some(lane) = self.lanes.get(lane_place as usize) else { return false };
         let (kind, Some(bytes)) = (lane.kind, lane.next_request()) else { return false };
-        let Some(said_by) = self.backends.get(lane.backend as usize).map(|backend| backend.address.ip()) else { return false };
-        let ip = if host.is_empty() { Some(said_by) } else { host.parse().ok() };
-        let address = match ip {
-            Some(ip) => std::net::SocketAddr::new(ip, port),
-            // A name: only one that the map knows, as looking it up would hold everybody up.
-            None => {
-                let name = format!("{host}:{port}");
-                match self.map.backends.iter().find(|backend| backend.name == name) {
-                    Some(backend) => backend.address,
-                    None => return false,
-                }
-            }
-        };
-        if self.backends.len() >= BACKENDS_MAX {
-            return false;
-        }
-        let backend = self.backend_at(&format_address(host, address), address);
+        let said_by = lane.backend;
+        let Some(backend) = self.named_backend(said_by, host, port) else { return false };
         let Some(record) = self.detached(record) else { return false };
         self.stats.redirects.add(1);
         self.pause(record.client, Pause::Drain);
@@ -97,6 +82,24 @@ impl Worker {
         }
         self.send_record(backend, kind, &bytes, record);
         true
+    }
+
+    /// The backend that another one named; `None` if it cannot be told or believed.
+    pub(crate) fn named_backend(&mut self, said_by: u32, host: &str, port: u16) -> Option<u32> {
+        let said_by = self.backends.get(said_by as usize).map(|backend| backend.address.ip())?;
+        let ip = if host.is_empty() { Some(said_by) } else { host.parse().ok() };
+        let address = match ip {
+            Some(ip) => std::net::SocketAddr::new(ip, port),
+            // A name: only one that the map knows, as looking it up would hold everybody up.
+            None => {
+                let name = format!("{host}:{port}");
+                self.map.backends.iter().find(|backend| backend.name == name)?.address
+            }
+        };
+        if self.backends.len() >= BACKENDS_MAX {
+            return None;
+        }
+        Some(self.backend_at(&format_address(host, address), address))
     }
 
     /// A record for the next request of `record` alone.

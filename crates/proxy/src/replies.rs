@@ -37,6 +37,10 @@ impl Worker {
                 return flow(at, Then::Continue);
             }
         }
+        if self.lanes.get(place as usize).is_some_and(Worker::is_listening_lane) {
+            let flow = self.listening_data(place, input.get(at..).unwrap_or(&[]));
+            return net::Flow { consumed: flow.consumed + at, then: flow.then };
+        }
         loop {
             let rest = input.get(at..).unwrap_or(&[]);
             let (used, end) = self.pass_on(place, rest);
@@ -60,7 +64,7 @@ impl Worker {
 
     /// Passes replies on until something has to be looked at. Gives the bytes used.
     fn pass_on(&mut self, place: u32, input: &[u8]) -> (usize, End) {
-        let Worker { lanes, clients, turn, answered, stats, now_us, slow_us, .. } = self;
+        let Worker { lanes, clients, turn, answered, tasks, stats, now_us, slow_us, .. } = self;
         let Some(lane) = lanes.get_mut(place as usize) else { return (input.len(), End::Used) };
         let mut at = 0;
         loop {
@@ -91,7 +95,9 @@ impl Worker {
             };
             let Passed { bytes, replies, whole, stop } = passed;
             if let Some(record) = record {
-                if bytes > 0
+                if let To::Task(part) = record.to {
+                    tasks.take(record.segment, part, Piece { bytes: rest.get(..bytes).unwrap_or(&[]), replies, whole });
+                } else if bytes > 0
                     && let Some(client) = clients.get_mut(record.client as usize)
                     && client.serial == record.serial
                 {
@@ -102,14 +108,14 @@ impl Worker {
                         To::Part(part) => {
                             client.order.take_part(record.segment, part, piece, &mut turn.bytes, join::write);
                         }
-                        To::Nobody => {}
+                        To::Nobody | To::Task(_) => {}
                     }
                     turn.give(record.client, client, start);
                     if Worker::waits_for_answers(client) {
                         answered.clients.push(record.client);
                     }
                 }
-                if replies > 0 && record.to != To::Nobody {
+                if replies > 0 && record.to != To::Nobody && lane.owner.is_none() {
                     let took = now_us.wrapping_sub(record.came_us);
                     stats.took(record.command, took, replies);
                     lane.histogram.add(took, replies);
@@ -136,7 +142,8 @@ impl Worker {
     /// An error line is the next reply: a redirection, or what the client gets.
     fn error_line(&mut self, place: u32, line: &[u8]) {
         let Some(record) = self.lanes.get(place as usize).and_then(|lane| lane.front().copied()) else { return };
-        let is_taken = record.to != To::Nobody && self.redirect(place, &record, line);
+        let is_passed_on = matches!(record.to, To::Run | To::Part(_));
+        let is_taken = is_passed_on && self.redirect(place, &record, line);
         if !is_taken {
             self.give_reply(&record, line);
         }
@@ -147,7 +154,10 @@ impl Worker {
 
     /// One whole reply for a record.
     pub(crate) fn give_reply(&mut self, record: &Record, reply: &[u8]) {
-        let Worker { clients, turn, answered, .. } = self;
+        let Worker { clients, turn, answered, tasks, .. } = self;
+        if let To::Task(part) = record.to {
+            return tasks.take(record.segment, part, Piece::one(reply));
+        }
         let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial) else {
             return;
         };
@@ -157,7 +167,7 @@ impl Worker {
             To::Part(part) => {
                 client.order.take_part(record.segment, part, Piece::one(reply), &mut turn.bytes, join::write);
             }
-            To::Nobody => {}
+            To::Nobody | To::Task(_) => {}
         }
         turn.give(record.client, client, start);
         if Worker::waits_for_answers(client) {

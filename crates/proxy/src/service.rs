@@ -27,8 +27,12 @@ use crate::config::Config;
 use crate::forward::KeyPositions;
 use crate::redirect::Retry;
 use crate::replies::Answered;
+use crate::pubsub::hub::{Hub, Kind as Listened, Name};
+use crate::pubsub::{Listening, Waiting};
+use crate::session::Spare;
 use crate::shared::{Shared, WorkerStats};
 use crate::slots::{NO_OWNER, SlotMap};
+use crate::tasks::Tasks;
 use crate::turn::Turn;
 
 /// What a connection is.
@@ -98,6 +102,16 @@ pub struct Worker {
     /// Connections to be closed behind what they get in this turn; those with `true` when all of it is sent.
     pub(crate) closing: Vec<(ConnId, bool)>,
     pub(crate) retries: Vec<Retry>,
+    pub(crate) tasks: Tasks,
+    /// Connections that were some client's own and are nobody's now.
+    pub(crate) spares: Vec<Spare>,
+    /// Who listens to what.
+    pub(crate) hub: Hub<(u32, u32)>,
+    pub(crate) listening: Listening,
+    /// Clients that wait until they listen.
+    pub(crate) waiting: Vec<Waiting>,
+    /// What is to be subscribed to again at an instant.
+    pub(crate) unsettled: Vec<(Instant, Listened, Name)>,
     pub(crate) answered: Answered,
     /// Clients that do not take their output.
     slow: Vec<(u32, u32)>,
@@ -156,6 +170,12 @@ impl Worker {
             later: Vec::new(),
             closing: Vec::new(),
             retries: Vec::new(),
+            tasks: Tasks::default(),
+            spares: Vec::new(),
+            hub: Hub::default(),
+            listening: Listening::default(),
+            waiting: Vec::new(),
+            unsettled: Vec::new(),
             answered: Answered::default(),
             slow: Vec::new(),
             next_serial: 0,
@@ -212,6 +232,7 @@ impl Worker {
         let place_of = |owner: &u16| places.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER);
         self.owners = map.owners.iter().map(place_of).collect();
         self.only_owner = map.only_owner().map(|owner| place_of(&owner)).filter(|place| *place != NO_OWNER);
+        self.settle_all();
     }
 
     /// The place of a backend, which is added when it is new.
@@ -225,6 +246,11 @@ impl Worker {
         self.backends.push(backend);
         self.by_address.insert(address, place);
         place
+    }
+
+    /// The worker looks at what is delayed at this instant at the latest.
+    pub(crate) fn wake_at(&mut self, due: Instant) {
+        self.next_cron = self.next_cron.min(due);
     }
 
     /// Keeps a client from being read, for a reason.
@@ -359,11 +385,16 @@ impl Worker {
     fn run_cron(&mut self, conns: &mut Conns<Worker>) {
         self.check_lanes();
         self.run_retries();
+        self.resettle();
+        self.sweep_spares();
         self.sweep_clients(conns);
         let is_busy = !self.retries.is_empty() || !self.slow.is_empty() || self.lanes.iter().any(|(_, lane)| !lane.is_quiet());
         self.next_cron = self.now + if is_busy || self.drain_until.is_some() { CRON_EVERY } else { IDLE_CRON_EVERY };
+        let unsettled = self.unsettled.iter().map(|(due, _, _)| *due);
+        self.next_cron = self.tasks.next_due().into_iter().chain(unsettled).fold(self.next_cron, Instant::min);
         if let Some(until) = self.drain_until {
-            let is_done = self.clients.iter().all(|(_, client)| client.order.is_empty());
+            let is_waiting = |place: usize| self.is_blocked(u32::try_from(place).unwrap_or(u32::MAX));
+            let is_done = self.clients.iter().all(|(place, client)| client.order.is_empty() || is_waiting(place));
             if is_done || until <= self.now {
                 self.drain_until = Some(self.now);
             }
@@ -400,7 +431,7 @@ impl Worker {
                 close.push(conn);
             } else if timeout > 0
                 && client.order.is_empty()
-                && !client.state.has(State::PINNED)
+                && !client.state.has(State::SUBSCRIBED)
                 && now_s.saturating_sub(client.last_active_s) > timeout
             {
                 close.push(conn);
@@ -430,7 +461,7 @@ impl Worker {
 /// Whether a client's unsent output is above `client-output-buffer-limit`.
 fn is_over_output(config: &Config, client: &mut Client, pending: usize, now_s: u32) -> bool {
     use server::config::ClientClass;
-    let class = if client.state.has(State::PINNED) { ClientClass::Pubsub } else { ClientClass::Normal };
+    let class = if client.state.has(State::SUBSCRIBED) { ClientClass::Pubsub } else { ClientClass::Normal };
     let limit = config.base.client_output_buffer_limit.of(class);
     let pending = pending as u64;
     if limit.hard_bytes > 0 && pending >= limit.hard_bytes {
@@ -504,9 +535,10 @@ impl Service for Worker {
         }
     }
 
-    fn half_closed(&mut self, _cx: &mut Context<Message>, _id: ConnId, _state: &mut Conn) -> bool {
-        // What it has sent before is still served.
-        false
+    fn half_closed(&mut self, _cx: &mut Context<Message>, _id: ConnId, state: &mut Conn) -> bool {
+        // What it has sent before is still served, but nobody waits for a key on behalf of a client that is gone.
+        let Conn::Client(place) = *state else { return false };
+        self.is_blocked(place)
     }
 
     fn awaits_answers(&mut self, _cx: &mut Context<Message>, _id: ConnId, state: &mut Conn) -> bool {
@@ -526,7 +558,8 @@ impl Service for Worker {
         match state {
             Conn::Client(place) => {
                 if self.clients.get(place as usize).is_some_and(|client| client.conn == id) {
-                    self.clients.remove(place as usize);
+                    let mut client = self.clients.remove(place as usize);
+                    self.end_session(place, &mut client);
                     self.shared.clients.fetch_sub(1, Ordering::SeqCst);
                     self.stats.clients.set(self.stats.clients.get().saturating_sub(1));
                 }
@@ -552,11 +585,14 @@ impl Service for Worker {
         if !self.slow.is_empty() {
             self.look_at_slow(conns);
         }
+        self.run_tasks();
         self.run_later(conns);
         self.send_lanes(conns);
         self.send_turn(conns);
-        if !self.later.is_empty() {
+        if !self.later.is_empty() || self.tasks.is_ready() {
+            self.run_tasks();
             self.run_later(conns);
+            self.send_lanes(conns);
             self.send_turn(conns);
         }
         for (conn, after_flush) in self.closing.drain(..) {
@@ -567,7 +603,8 @@ impl Service for Worker {
             log!(Level::Debug, "worker {} has nothing left to do", self.index);
             cx.stop();
         }
-        Some(self.next_cron.saturating_duration_since(self.now))
+        let is_hurried = self.tasks.is_ready() || !self.later.is_empty();
+        Some(if is_hurried { Duration::ZERO } else { self.next_cron.saturating_duration_since(self.now) })
     }
 
     fn output_pending(&mut self, _cx: &mut Context<Message>, _id: ConnId, state: &mut Conn, pending_bytes: usize) -> bool {

@@ -11,6 +11,7 @@ use server::acl::Acl;
 
 use crate::config::{Config, ConfigStore};
 use crate::measure::{Histogram, SlowLog};
+use crate::pubsub::board::Board;
 use crate::service::Message;
 use crate::slots::MapHandle;
 
@@ -22,6 +23,8 @@ pub struct Shared {
     pub acl: Acl,
     /// Who owns which slot.
     pub map: MapHandle,
+    /// Who listens to what, over all workers.
+    pub board: Board,
     /// The workers' counters, by their numbers.
     pub stats: Vec<Arc<WorkerStats>>,
     /// The workers' mailboxes, by their numbers.
@@ -48,6 +51,8 @@ pub struct WorkerStats {
     pub rejected: Counter,
     /// Clients now.
     pub clients: Counter,
+    /// Clients that wait for a blocking command.
+    pub blocked: Counter,
     /// Requests of clients.
     pub requests: Counter,
     /// Errors that the proxy answered itself.
@@ -80,6 +85,7 @@ impl Default for WorkerStats {
             connections: Counter::default(),
             rejected: Counter::default(),
             clients: Counter::default(),
+            blocked: Counter::default(),
             requests: Counter::default(),
             errors: Counter::default(),
             redirects: Counter::default(),
@@ -96,6 +102,26 @@ impl Default for WorkerStats {
     }
 }
 
+impl WorkerStats {
+    /// Forgets what CONFIG RESETSTAT forgets: all but the figures of what there is now. Only the owner may.
+    pub fn reset(&self) {
+        let totals = [
+            &self.connections,
+            &self.rejected,
+            &self.requests,
+            &self.errors,
+            &self.redirects,
+            &self.retries,
+            &self.backend_failures,
+            &self.output_limit_disconnections,
+            &self.query_limit_disconnections,
+            &self.bytes_in,
+            &self.bytes_out,
+        ];
+        totals.into_iter().chain(&self.calls).for_each(|counter| counter.set(0));
+    }
+}
+
 /// A number that one thread counts and others read.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
@@ -105,6 +131,11 @@ impl Counter {
     #[inline]
     pub fn add(&self, more: u64) {
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
+    }
+
+    /// Takes away, not below zero, which only the owning thread may do.
+    pub fn subtract(&self, less: u64) {
+        self.set(self.get().saturating_sub(less));
     }
 
     /// Sets the number, which only the owning thread may do.
@@ -137,6 +168,7 @@ impl Shared {
             acl: Acl::new(&config.base.requirepass),
             config: ConfigStore::new(config, file),
             map,
+            board: Board::default(),
             stats: (0..workers).map(|_| Arc::default()).collect(),
             mailboxes: OnceLock::new(),
             client_ids: AtomicU64::new(0),

@@ -12,6 +12,8 @@ use arc_swap::ArcSwap;
 use keyspace::slot::SlotSpace;
 use parking_lot::{Condvar, Mutex};
 
+use crate::cursor::Fingerprint;
+
 /// In [`SlotMap::owners`]: nobody owns the slot.
 pub const NO_OWNER: u16 = u16::MAX;
 
@@ -53,12 +55,14 @@ pub struct SlotMap {
     pub owners: Vec<u16>,
     /// The primaries that own slots, each once.
     pub backends: Vec<BackendAddress>,
+    /// What a SCAN compares to see whether something moved.
+    pub fingerprint: Fingerprint,
 }
 
 impl SlotMap {
     /// A map in which nobody owns anything.
     pub fn empty(space: SlotSpace, kind: Kind) -> SlotMap {
-        SlotMap { space, kind, owners: vec![NO_OWNER; space.count()], backends: Vec::new() }
+        SlotMap { space, kind, owners: vec![NO_OWNER; space.count()], backends: Vec::new(), fingerprint: Fingerprint::FIXED }
     }
 
     /// The index of a backend, which is added when it is new. `None`: there are too many.

@@ -33,6 +33,8 @@ pub enum To {
     Run,
     /// A part of a request.
     Part(u32),
+    /// An answer to a task, which the record's segment names.
+    Task(u32),
 }
 
 /// Requests of one client that follow each other.
@@ -178,6 +180,11 @@ impl Lane {
             return;
         }
         self.fifo.push_back(record);
+    }
+
+    /// Adds a request that is not answered in order, such as SUBSCRIBE.
+    pub fn push_unanswered(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
     }
 
     /// What the next reply is for.

@@ -159,6 +159,8 @@ directives! {
         "The user as which the proxy logs in at backends; empty is the default user.";
     "backend-password" => backend_password: Vec<u8> = Vec::new(), TEXT, false, true,
         "The password with which the proxy logs in at backends; empty is none.";
+    "private-connections" => private_connections: u32 = 1024, number(1, 1_000_000), false, false,
+        "Connections to backends of one worker for single clients: those that block, watch keys or end scripts.";
     "client-pipeline-limit" => client_pipeline_limit: u32 = 4096, number(1, 1_000_000), false, false,
         "Unanswered requests of one client, above which it is not read from.";
     "client-output-pause" => client_output_pause: u64 = 1 << 20, memory(1 << 12, GIBIBYTE * 64), false, false,

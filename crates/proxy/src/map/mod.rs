@@ -5,6 +5,7 @@
 //! reads all three to one [`ClusterMap`]; [`redirect`] reads what a server says when asked for a slot that it does not own;
 //! [`refresh`] decides when to ask again, and whom to believe.
 
+pub mod follow;
 pub mod parse;
 pub mod redirect;
 pub mod refresh;

@@ -29,6 +29,11 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// An empty queue; with watched keys, for commands on their slot only.
+    pub fn within(slot: Option<u16>) -> Queue {
+        Queue { slot, ..Queue::default() }
+    }
+
     /// Queues a command, which is known and has enough arguments.
     ///
     /// # Errors
