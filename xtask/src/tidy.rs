@@ -35,10 +35,15 @@ const EDGES: &[(&str, &[&str])] = &[
         "server",
         &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
     ),
+    // The server's users, log and process: what both are to clients and to the machine.
+    ("proxy", &["commands", "keyspace", "net", "options", "resp", "server"]),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
     ("manager", &["options", "resp", "topology"]),
-    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "manager", "options", "persistence", "server"]),
+    (
+        "oxidis",
+        &["benchmark", "cli", "doctor", "keyspace", "manager", "options", "persistence", "proxy", "server"],
+    ),
     ("testkit", &[]),
     ("xtask", &["testkit"]),
     ("end-to-end", &[]),

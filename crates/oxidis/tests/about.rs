@@ -8,8 +8,8 @@ use std::path::Path;
 use common::{Ran, oxidis, run};
 use testkit::binary;
 
-const TOOLS: [&str; 10] =
-    ["server", "cli", "benchmark", "up", "manager", "admin", "doctor", "check-rdb", "completions", "man"];
+const TOOLS: [&str; 11] =
+    ["server", "proxy", "cli", "benchmark", "up", "manager", "admin", "doctor", "check-rdb", "completions", "man"];
 
 fn found(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -18,20 +18,24 @@
 mod authority;
 pub mod binary;
 pub mod client;
+pub mod cluster;
 pub mod differential;
 pub mod etcd;
 pub mod history;
 pub mod process;
 pub mod proxy;
 pub mod reply;
+pub mod responder;
 pub mod server;
 pub mod text;
 
 pub use authority::{Authority, Certificate};
 pub use client::Client;
 pub use etcd::Etcd;
+pub use cluster::StockCluster;
 pub use proxy::Proxy;
 pub use reply::Reply;
+pub use responder::{Answer, Responder};
 pub use server::{Launch, Server};
 
 use std::fmt::Debug;

@@ -73,6 +73,7 @@ const ROWS: &[Row] = &[
     ("A1", "kill -9 under load with appendfsync always", durability::always),
     ("A4", "kill -9 under load with appendfsync everysec", durability::everysec),
     ("B1", "malformed frames get Redis's exact replies", frames::run),
+    ("B1P", "the same frames at a proxy", frames::run_at_proxy),
     ("B2", "mutated pipelines over sockets", fuzz::frames),
     ("B7", "scripts that try to leave the sandbox", scripts::sandbox),
     ("B8", "SCRIPT KILL against loops that do not want to end", scripts::loops),

@@ -156,6 +156,10 @@ impl Player {
         self.answers.lock().unwrap().insert(command.into(), reply.into());
     }
 
+    fn has_answer(&self, command: &str) -> bool {
+        self.answers.lock().unwrap().contains_key(command)
+    }
+
     fn was_told(&self, command: &str) -> bool {
         self.told.lock().unwrap().iter().any(|told| told.starts_with(command))
     }
@@ -177,6 +181,9 @@ impl Player {
     }
 
     fn reply(&self, command: &str) -> String {
+        if command.starts_with("OXIDIS MOVE START") && !self.has_answer("OXIDIS MOVE STATUS") {
+            self.answer("OXIDIS MOVE STATUS", &copy_status("copying", 0));
+        }
         let own = self.answers.lock().unwrap();
         if let Some(reply) = own.iter().find(|(start, _)| command.starts_with(start.as_str())) {
             return reply.1.clone();
@@ -301,35 +308,28 @@ async fn leases_bring_views_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_goes_through_its_stages() {
     let (manager, players, ids) = cluster().await;
-    let runs = ["a".repeat(40), "b".repeat(40)];
-    for (index, id) in ids.iter().enumerate() {
-        manager.renew(id, &players[index].address, &runs[index], 0, 0).await;
-    }
+    let renew = async || {
+        for (index, id) in ids.iter().enumerate() {
+            manager.renew(id, &players[index].address, &["a", "b"][index].repeat(40), 0, 0).await;
+        }
+    };
+    renew().await;
     let begun = manager.post("/api/v1/moves", json!({ "slots": "0-9", "to": 2, "rate": 1000 })).await;
     assert_eq!((&begun[0]["id"], &begun[0]["from"], &begun[0]["by"]), (&json!(1), &json!(1), &json!("local (admin)")));
     // The source knows it as soon as it was started.
-    wait(&manager, "START", |_| players[0].was_told("OXIDIS MOVE START 1")).await;
+    wait(&manager, "START", &renew, |_| players[0].was_told("OXIDIS MOVE START 1")).await;
     assert!(players[0].was_told(&format!("OXIDIS MOVE START 1 {} 0-9 RATE 1000", players[1].address)));
-    let status = |state: &str, keys: u64| {
-        let text = json!({ "move": 1, "state": state, "keys": keys, "bytes": keys * 10, "total_keys": 100, "lag_bytes": 0,
-                           "rate": 1000, "started_ms": 1, "error": "" });
-        format!("${}\r\n{text}\r\n", text.to_string().len())
-    };
-    players[0].answer("OXIDIS MOVE STATUS", &status("copying", 40));
-    wait(&manager, "progress", |one| one["keys"] == 40 && one["state"] == "copying").await;
+    players[0].answer("OXIDIS MOVE STATUS", &copy_status("copying", 40));
+    wait(&manager, "progress", &renew, |one| one["keys"] == 40 && one["state"] == "copying").await;
     let (code, _) = manager.send("POST", "/api/v1/moves/1/pause", Some(json!({}))).await;
     assert_eq!(code, 200);
-    wait(&manager, "PAUSE", |_| players[0].was_told("OXIDIS MOVE PAUSE 1")).await;
-    players[0].answer("OXIDIS MOVE STATUS", &status("paused", 40));
-    wait(&manager, "paused", |one| one["is_paused"] == true && one["state"] == "paused").await;
+    wait(&manager, "PAUSE", &renew, |_| players[0].was_told("OXIDIS MOVE PAUSE 1")).await;
+    players[0].answer("OXIDIS MOVE STATUS", &copy_status("paused", 40));
+    wait(&manager, "paused", &renew, |one| one["is_paused"] == true && one["state"] == "paused").await;
     manager.post("/api/v1/moves/1/resume", json!({})).await;
-    wait(&manager, "RESUME", |_| players[0].was_told("OXIDIS MOVE RESUME 1")).await;
-    players[0].answer("OXIDIS MOVE STATUS", &status("following", 100));
-    // The leases are short compared with a slow machine.
-    for (index, id) in ids.iter().enumerate() {
-        manager.renew(id, &players[index].address, &runs[index], 0, 0).await;
-    }
-    wait(&manager, "done", |one| one["stage"] == "done").await;
+    wait(&manager, "RESUME", &renew, |_| players[0].was_told("OXIDIS MOVE RESUME 1")).await;
+    players[0].answer("OXIDIS MOVE STATUS", &copy_status("following", 100));
+    wait(&manager, "done", &renew, |one| one["stage"] == "done").await;
     let order = |player: &Player, command: &str| player.told.lock().unwrap().iter().position(|told| told.starts_with(command));
     assert!(order(&players[0], "OXIDIS MOVE FREEZE 1") < order(&players[0], "OXIDIS MOVE FINISH 1"));
     assert!(players[1].was_told("OXIDIS IMPORT COMMIT 1"));
@@ -346,10 +346,21 @@ async fn a_move_goes_through_its_stages() {
     }
 }
 
+/// What a source says of move 1.
+fn copy_status(state: &str, keys: u64) -> String {
+    let text = json!({ "move": 1, "state": state, "keys": keys, "bytes": keys * 10, "total_keys": 100, "lag_bytes": 0,
+                       "rate": 1000, "started_ms": 1, "error": "" });
+    format!("${}\r\n{text}\r\n", text.to_string().len())
+}
+
 /// Waits until a move is as wanted.
-async fn wait(manager: &Manager, what: &str, is_so: impl Fn(&Value) -> bool) {
+async fn wait(manager: &Manager, what: &str, renew: impl AsyncFn(), is_so: impl Fn(&Value) -> bool) {
     let mut last = Value::Null;
-    for _ in 0..1_000 {
+    for round in 0..1_000 {
+        // Leases are short compared with a slow machine.
+        if round % 20 == 0 {
+            renew().await;
+        }
         last = manager.get("/api/v1/moves/1").await;
         if is_so(&last) {
             return;
