@@ -33,7 +33,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("doctor", &["options", "resp"]),
     (
         "server",
-        &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
+        &[
+            "commands", "doctor", "keyspace", "member", "net", "options", "persistence", "rdb", "replication", "resp",
+            "script", "topology",
+        ],
     ),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
