@@ -33,7 +33,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("doctor", &["options", "resp"]),
     (
         "server",
-        &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
+        &[
+            "commands", "doctor", "keyspace", "member", "net", "options", "persistence", "rdb", "replication", "resp",
+            "script", "topology",
+        ],
     ),
     // The server's users, log and process: what both are to clients and to the machine.
     ("proxy", &["commands", "keyspace", "net", "options", "resp", "server"]),

@@ -239,7 +239,6 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> Option<(u16, 
                 Verdict::Refused(error) => runner.refuse(job.id, error),
                 Verdict::Waits | Verdict::Again => {
                     let kept = Job { work: Work::Command { args, footing: runner.footing }, ..job };
-                    runner.locks.effects.suppress();
                     put_off(shared, runner.locks, kept);
                     return None;
                 }

@@ -91,6 +91,8 @@ pub struct Shared {
     pub acl: Acl,
     /// Encrypted connections.
     pub(crate) secure: Secure,
+    /// The cluster that this server belongs to, if it does.
+    pub(crate) cluster: crate::cluster::Cluster,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.

@@ -162,7 +162,7 @@ impl Cluster {
         }
         for index in 0..count {
             let url = cluster.manager.url();
-            cluster.client(index).check(&format!("OXIDIS JOIN s{index} {url}"), "OK");
+            cluster.client(index).check(&format!("OXIDIS JOIN s{index} {url}"), "+OK");
         }
         cluster.publish();
         cluster
@@ -270,7 +270,7 @@ impl Cluster {
         self.moving.push(Moving { id, from, to, slots, stage: "copying", source_run });
         self.publish();
         let order = format!("OXIDIS MOVE START {id} 127.0.0.1:{} {}-{}{options}", self.port(to), slots.0, slots.1);
-        self.client(from).check(&order, "OK");
+        self.client(from).check(&order, "+OK");
     }
 
     pub(crate) fn wait_state(&self, id: u64, from: usize, wanted: &str) {
@@ -306,8 +306,8 @@ impl Cluster {
             return;
         }
         let newness = format!("1 {}", self.epoch + 1);
-        self.client(one.to).check(&format!("OXIDIS IMPORT COMMIT {id} {newness}"), "OK");
-        self.client(one.from).check(&format!("OXIDIS MOVE FINISH {id} {newness}"), "OK");
+        self.client(one.to).check(&format!("OXIDIS IMPORT COMMIT {id} {newness}"), "+OK");
+        self.client(one.from).check(&format!("OXIDIS MOVE FINISH {id} {newness}"), "+OK");
         self.set_stage(id, "committed");
     }
 

@@ -4,31 +4,48 @@ use super::store::Kept;
 use crate::config::Config;
 use crate::replication::Phase;
 use crate::shared::Shared;
-use ::member::Membership;
+use ::member::{Agent, Membership, Settings};
 use keyspace::DbIndex;
 use keyspace::keyspace::COUNTED_DBS;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
+use topology::wire::MemberKind;
+use topology::{Epoch, View};
 
-/// An agent at work.
+/// An agent at work; dropping it ends it.
 pub(crate) struct Running {
     /// What it keeps up to date.
     pub(crate) membership: Arc<Membership>,
-}
-
-impl Running {
-    /// Ends it.
-    pub(crate) fn stop(self) {
-    }
+    /// Not waited for: it may wait for the control thread itself.
+    _agent: Agent,
 }
 
 /// Starts the agent of a member.
 ///
 /// # Errors
-/// There is no thread for it.
-pub(crate) fn start(_shared: &Arc<Shared>, _kept: &Kept) -> Result<Running, String> {
-    Ok(Running { membership: Arc::default() })
+/// No manager is named, or there is no thread for it.
+pub(crate) fn start(shared: &Arc<Shared>, kept: &Kept) -> Result<Running, String> {
+    let membership = Arc::new(Membership::new(Instant::now()));
+    membership.refuse_before(Epoch(kept.epoch));
+    let settings = Settings {
+        id: kept.member.clone(),
+        kind: MemberKind::Server,
+        run: shared.run_id.clone(),
+        address: address(&shared.config.snapshot()),
+        managers: kept.managers.clone(),
+        token: None,
+    };
+    let (of_status, of_views) = (Arc::downgrade(shared), Arc::downgrade(shared));
+    let on_view = move |view: &Arc<View>| {
+        let Some(shared) = of_views.upgrade() else { return };
+        let view = view.clone();
+        // Waited for, so that the lease which comes with a view is valid only when the view is in force.
+        shared.control_waiting(move |control| control.take_view(&view));
+    };
+    let agent = Agent::start(settings, membership.clone(), move || status(&of_status), on_view)?;
+    Ok(Running { membership, _agent: agent })
 }
 
 /// Where this server is reached: what it announces, or else the first address that it listens on.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-use topology::{Newness, Role, SlotSet, Stage, View};
+use topology::{Epoch, Newness, Role, SlotSet, Stage, View};
 
 /// Something to be done by the control thread.
 pub(crate) type Task = Box<dyn FnOnce(&mut Control) + Send>;
@@ -133,9 +133,7 @@ impl Control {
 
     /// Ends the old agent, if there is one, and starts one for the managers that are known.
     pub(crate) fn start_agent(&mut self) -> Result<(), String> {
-        if let Some(old) = self.agent.take() {
-            old.stop();
-        }
+        drop(self.agent.take());
         let agent = agent::start(&self.shared, &self.kept)?;
         self.shared.cluster.authority.lease.store(Some(agent.membership.clone()));
         self.agent = Some(agent);
@@ -147,9 +145,7 @@ impl Control {
     /// # Errors
     /// The file cannot be removed.
     pub(crate) fn leave(&mut self) -> Result<(), String> {
-        if let Some(old) = self.agent.take() {
-            old.stop();
-        }
+        drop(self.agent.take());
         for one in self.shared.cluster.outgoing() {
             one.give_up("the server has left the cluster");
         }
@@ -176,12 +172,13 @@ impl Control {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub(crate) fn save(&self) -> Result<(), String> {
+    pub(crate) fn save(&mut self) -> Result<(), String> {
+        self.kept.epoch = self.shared.cluster.map().map_or(0, |map| map.newness().epoch.0).max(self.kept.epoch);
         super::store::save(&self.shared.config.snapshot(), &self.kept)
     }
 
     /// As [`Control::save`], where only a restart would suffer from a failure: it is logged.
-    fn save_or_log(&self) {
+    fn save_or_log(&mut self) {
         if let Err(error) = self.save() {
             log!(Level::Warning, "The cluster's file cannot be written, a restart would begin from an older one: {error}");
         }
@@ -191,7 +188,8 @@ impl Control {
 
     /// Takes over a view unless it is older than what is known.
     pub(crate) fn take_view(&mut self, view: &View) {
-        let cluster = &self.shared.cluster;
+        let shared = self.shared.clone();
+        let cluster = &shared.cluster;
         if self.kept.member.is_empty() || !view.replaces(cluster.map().as_ref().map(|map| &map.view)) {
             return;
         }
@@ -300,10 +298,18 @@ impl Control {
         }
     }
 
+    /// No view of an earlier epoch is taken from here on.
+    fn refuse_before(&self, epoch: u64) {
+        if let Some(agent) = &self.agent {
+            agent.membership.refuse_before(Epoch(epoch));
+        }
+    }
+
     /// Holds slots. False: it took too long, and they are not held.
     pub(crate) fn hold(&mut self, hold: Hold, until: Instant) -> bool {
         let slots = hold.slots.clone();
         let id = hold.id;
+        self.refuse_before(hold.epoch);
         self.holds.retain(|other| other.id != id);
         self.holds.push(hold);
         let held = self.settle(Some(&slots), Some(until));

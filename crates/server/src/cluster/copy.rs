@@ -99,7 +99,7 @@ impl Stream {
         }
         self.command(db, words.into_iter());
         for piece in pieces {
-            self.command(db, [b"APPEND", entry.key(), piece].into_iter());
+            self.command(db, [b"APPEND".as_slice(), entry.key(), piece].into_iter());
         }
     }
 
@@ -148,7 +148,7 @@ impl Stream {
         }
         if let Some(at_ms) = entry.expire_at_ms() {
             let at = at_ms.to_string();
-            self.command(db, [b"PEXPIREAT", key, at.as_bytes()].into_iter());
+            self.command(db, [b"PEXPIREAT".as_slice(), key, at.as_bytes()].into_iter());
         }
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Filter {
     request: Request,
 }
 
+/// The largest argument: the journal is our own, so there is no limit but sense.
+pub(crate) const BULK_MAX: usize = 1 << 40;
 /// Capacity kept for what is read next.
 const KEPT_CAPACITY: usize = 256 << 10;
 
@@ -80,7 +82,7 @@ impl Filter {
     /// # Errors
     /// What is in the way; the target cannot follow.
     pub(crate) fn pass(&mut self, out: &mut Stream) -> Result<(), Untold> {
-        let limits = Limits::new(usize::MAX);
+        let limits = Limits::new(BULK_MAX);
         let mut request = std::mem::take(&mut self.request);
         let mut result = Ok(());
         loop {

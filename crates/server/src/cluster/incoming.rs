@@ -8,6 +8,7 @@
 //! the source is lost before it was confirmed that all is there, what came is dropped; after that the manager decides.
 
 use super::control::Control;
+use super::filter::BULK_MAX;
 use super::store::Arrival;
 use super::{discard, slots_of};
 use crate::config::Config;
@@ -340,7 +341,7 @@ impl Player {
     }
 
     fn run_all(&mut self, input: &[u8], request: &mut Request) -> Result<usize, String> {
-        let limits = Limits::new(usize::MAX);
+        let limits = Limits::new(BULK_MAX);
         let mut at = 0;
         loop {
             let rest = input.get(at..).unwrap_or_default();

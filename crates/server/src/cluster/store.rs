@@ -20,6 +20,9 @@ use topology::SlotSet;
 pub(crate) struct Kept {
     /// The name of this server.
     pub(crate) member: String,
+    /// The epoch of the newest view that was known when the file was written: older ones are not taken.
+    #[serde(default)]
+    pub(crate) epoch: u64,
     /// The managers' URLs.
     #[serde(default)]
     pub(crate) managers: Vec<String>,
@@ -131,6 +134,7 @@ mod tests {
         assert_eq!(load(&config), None);
         let kept = Kept {
             member: "a".to_owned(),
+            epoch: 9,
             managers: vec!["http://127.0.0.1:7080".to_owned()],
             leaving: vec![Leaving { id: 7, slots: SlotSet::range(0, 5), target: "h:1".to_owned() }],
             coming: vec![Arrival { id: 8, slots: SlotSet::range(9, 9) }],

@@ -284,7 +284,7 @@ fn exec_alone(
     session: &mut Session,
     queued: &[(CommandId, OwnedArgs)],
 ) -> Result<Step, CmdError> {
-    let ran = worker.alone(|worker| {
+    let ran = worker.alone(|worker| -> Result<Step, CmdError> {
         if let Some(step) = worker.admit_transaction(id, session, queued)? {
             return Ok(step);
         }

@@ -181,7 +181,7 @@ pub(crate) fn command(
             Outcome::Elsewhere(Why::Wide) => {}
         }
     }
-    let ran = worker.alone(|worker| {
+    let ran = worker.alone(|worker| -> Result<Result<Outcome, Step>, CmdError> {
         if let Some(step) = worker.admit(id, session, spec, &slots)? {
             return Ok(Err(step));
         }
