@@ -77,6 +77,8 @@ struct World {
     truth: BTreeMap<u16, u64>,
     counter: u64,
     faults: bool,
+    /// A fault happens each so many times that it could.
+    rare: u32,
     committed: usize,
 }
 
@@ -169,6 +171,7 @@ impl World {
             truth: (0..SLOTS).map(|slot| (slot, 0)).collect(),
             counter: 0,
             faults: true,
+            rare: [1, 5, 25][usize::try_from(seed % 3).unwrap()],
             committed: 0,
         };
         for group in [1, 2] {
@@ -239,13 +242,18 @@ impl World {
             60..=79 => self.copy(),
             80..=89 => self.push_view(),
             90..=95 => self.learn(),
-            _ if !self.faults => {}
+            _ if !self.fault(1) => {}
             96 => self.crash_server(),
             97 => self.restart_servers(),
             98 => self.crash_manager(),
             _ => self.operator(),
         }
         self.check();
+    }
+
+    /// Whether something fails now, once in so many times when faults are not rare.
+    fn fault(&mut self, times: u32) -> bool {
+        self.faults && self.random.u32(0..times * self.rare) == 0
     }
 
     fn client(&mut self) {
@@ -324,9 +332,9 @@ impl World {
         }
         let mut flight = self.flights.swap_remove(self.random.usize(0..self.flights.len()));
         if let Some(answer) = flight.answer.take() {
+            let lost = self.fault(20);
             let manager = &mut self.managers[flight.manager];
             if manager.life == flight.life && manager.waiting {
-                let lost = self.faults && self.random.u8(0..20) == 0;
                 let answer = if lost { Answer::Lost("cut".to_string()) } else { answer };
                 manager.driver.answered(&flight.action, answer, self.now);
                 manager.waiting = false;
@@ -334,7 +342,7 @@ impl World {
             return;
         }
         // A manager that hears nothing gives up, and the command arrives later all the same.
-        if self.faults && self.random.u8(0..10) == 0 {
+        if self.fault(10) {
             let manager = &mut self.managers[flight.manager];
             if manager.life == flight.life && manager.waiting {
                 manager.driver.answered(&flight.action, Answer::Lost("timeout".to_string()), self.now);
@@ -524,7 +532,7 @@ impl World {
     fn push_view(&mut self) {
         let place = self.random.usize(0..2);
         let last = self.views.len() - 1;
-        let at = if self.faults && self.random.u8(0..4) == 0 {
+        let at = if self.fault(4) {
             self.random.usize(last.saturating_sub(8)..=last)
         } else {
             last
