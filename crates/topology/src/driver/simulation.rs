@@ -532,11 +532,7 @@ impl World {
     fn push_view(&mut self) {
         let place = self.random.usize(0..2);
         let last = self.views.len() - 1;
-        let at = if self.fault(4) {
-            self.random.usize(last.saturating_sub(8)..=last)
-        } else {
-            last
-        };
+        let at = if self.fault(4) { self.random.usize(last.saturating_sub(8)..=last) } else { last };
         let view = self.views[at].clone();
         self.servers[place].take(&view);
     }
