@@ -57,6 +57,7 @@ struct Manager {
 }
 
 /// A command on its way, or its answer.
+#[derive(Clone)]
 struct Flight {
     manager: usize,
     life: u64,
@@ -74,6 +75,8 @@ struct World {
     servers: Vec<Server>,
     managers: Vec<Manager>,
     flights: Vec<Flight>,
+    /// Commands that arrive once more, long after.
+    late: Vec<Flight>,
     truth: BTreeMap<u16, u64>,
     counter: u64,
     faults: bool,
@@ -168,6 +171,7 @@ impl World {
             servers: Vec::new(),
             managers: Vec::new(),
             flights: Vec::new(),
+            late: Vec::new(),
             truth: (0..SLOTS).map(|slot| (slot, 0)).collect(),
             counter: 0,
             faults: true,
@@ -235,6 +239,16 @@ impl World {
 
     fn step(&mut self) {
         self.now += self.random.u64(1..40);
+        // Between the source's +OK and the decision everything is at stake: there faults are most.
+        let held = |server: &Server| server.export.as_ref().is_some_and(|export| export.state == CopyState::Frozen);
+        if self.servers.iter().any(held) && self.fault(4) {
+            match self.random.u8(0..5) {
+                0 => self.bounce_server(),
+                1 => self.crash_manager(),
+                2 => self.operator(),
+                _ => self.arrive_late(),
+            }
+        }
         match self.random.u8(0..100) {
             0..=24 => self.client(),
             25..=44 => self.manage(),
@@ -245,7 +259,8 @@ impl World {
             _ if !self.fault(1) => {}
             96 => self.crash_server(),
             97 => self.restart_servers(),
-            98 => self.crash_manager(),
+            98 if self.random.bool() => self.crash_manager(),
+            98 => self.arrive_late(),
             _ => self.operator(),
         }
         self.check();
@@ -305,7 +320,13 @@ impl World {
                 manager.waiting = true;
                 let life = manager.life;
                 let id = manager.driver.id();
-                self.flights.push(Flight { manager: at, life, place, id, action, answer: None });
+                let again = self.random.u8(0..3) == 0;
+                let flight = Flight { manager: at, life, place, id, action, answer: None };
+                if again {
+                    // Its sender has forgotten it by then.
+                    self.late.push(Flight { life: u64::MAX, ..flight.clone() });
+                }
+                self.flights.push(flight);
             }
             Action::Wait { .. } => {}
             Action::Over => {
@@ -367,6 +388,23 @@ impl World {
             None => {}
         }
         self.flights.push(flight);
+    }
+
+    /// A command that was sent long ago arrives. Nobody waits for its answer.
+    fn arrive_late(&mut self) {
+        if self.late.is_empty() {
+            return;
+        }
+        let flight = self.late.swap_remove(self.random.usize(0..self.late.len()));
+        let answer = self.execute(flight.place, flight.id, &flight.action);
+        if answer.is_none()
+            && let Some(export) = &mut self.servers[flight.place].export
+        {
+            export.thaw();
+        }
+        if self.late.len() > 40 {
+            self.late.swap_remove(0);
+        }
     }
 
     /// What the server answers; nothing when it is still at it.
@@ -557,6 +595,16 @@ impl World {
         server.view = None;
         (server.gained, server.lost) = (SlotSet::new(), SlotSet::new());
         (server.export, server.import) = (None, None);
+    }
+
+    /// A server restarts at once, and the first that talks to it is a manager that sleeps.
+    fn bounce_server(&mut self) {
+        self.crash_server();
+        self.restart_servers();
+        let place = self.random.usize(0..2);
+        let at = self.random.usize(self.views.len().saturating_sub(20)..self.views.len());
+        let view = self.views[at].clone();
+        self.servers[place].take(&view);
     }
 
     fn restart_servers(&mut self) {
