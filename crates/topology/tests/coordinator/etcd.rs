@@ -171,9 +171,9 @@ fn one_of_three_may_hang_or_die() {
     let mut known = write(&store, &leadership, "a", "0");
     for (round, signal) in [Signal::Stop, Signal::Kill].into_iter().enumerate() {
         if signal == Signal::Stop {
-            servers[0].signal(signal)
+            servers[0].signal(signal);
         } else {
-            servers[0].kill()
+            servers[0].kill();
         }
         let waiter = open(&servers);
         let thread = std::thread::spawn(move || waiter.wait_newer("a", known, Duration::from_secs(20)));
