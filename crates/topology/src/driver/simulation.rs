@@ -82,6 +82,8 @@ struct World {
     faults: bool,
     /// A fault happens each so many times that it could.
     rare: u32,
+    /// Whether managers make a change on a newer record than they decided on.
+    retries: bool,
     committed: usize,
 }
 
@@ -176,6 +178,7 @@ impl World {
             counter: 0,
             faults: true,
             rare: [1, 5, 25][usize::try_from(seed % 3).unwrap()],
+            retries: seed.is_multiple_of(2),
             committed: 0,
         };
         for group in [1, 2] {
@@ -308,8 +311,9 @@ impl World {
         let action = manager.driver.next(&manager.record, &ends, self.now);
         match &action {
             Action::Apply(change) => {
-                // By compare-and-set: only who has the newest record changes it.
-                if manager.record.epoch == self.record.epoch {
+                // By compare-and-set: only who has the newest record changes it. A manager may also, when it meets somebody
+                // else's change, try its own on the record as it is now; even one that decided long ago.
+                if manager.record.epoch == self.record.epoch || self.retries {
                     let _ = self.store(change);
                 }
                 self.managers[at].record = self.record.clone();

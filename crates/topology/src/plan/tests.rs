@@ -38,7 +38,7 @@ fn moved(topology: &Topology, plan: &Plan) -> Topology {
     for one in after.open_moves().map(|one| one.id).collect::<Vec<_>>() {
         let (source_run, target_run) = ("a".repeat(40), "b".repeat(40));
         let start = Change::StartCopy { id: one, source_run: source_run.clone(), target_run: target_run.clone() };
-        let commit = Change::Commit { id: one, source_run, target_run };
+        let commit = Change::Commit { id: one, source_run, target_run, attempts: 1, thaws: 0 };
         after =
             after.apply_all(&[start, Change::BeginCutover { id: one }, commit, Change::Finish { id: one }]).unwrap();
     }
