@@ -24,10 +24,8 @@ mod layout;
 pub use child::follow_parent;
 pub use command::{run, tool};
 
-/// The command line of a proxy that follows the manager.
-fn proxy_arguments(port: &str, name: &str, folder: &str, topology: &str) -> Vec<String> {
-    let words = [
-        "proxy", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--proxy-name", name, "--topology", topology,
-    ];
+/// The command line of a proxy that follows the manager. It is known there as `proxy-PORT`.
+fn proxy_arguments(port: &str, folder: &str, topology: &str) -> Vec<String> {
+    let words = ["proxy", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--topology", topology];
     words.map(str::to_owned).to_vec()
 }

@@ -357,7 +357,7 @@ fn a_killed_proxy_blocks_no_move() {
     let port = base_port(5);
     let up = Up::start(folder.path(), port, &["--groups", "2", "--replicas", "0", "--proxies", "2"]);
     // Stopped rather than killed first: it is there, has its lease, and answers nobody.
-    let proxy = up.pid_of("proxy-2");
+    let proxy = up.pid_of(&(port + 1).to_string());
     send_signal(proxy, Signal::Stop).unwrap();
     let began = Instant::now();
     up.admin_ok("move start 0-9 2");

@@ -297,12 +297,11 @@ fn start(
     wait(tree, stop, end, "manager", || bootstrap::leads(client))?;
     let notes = bootstrap::tell(client, layout)
         .map_err(|failure| format!("the manager does not take the servers: {failure}"))?;
-    for (index, port) in layout.proxy_ports().enumerate() {
-        let name = format!("proxy-{port}");
-        let (port_text, proxy_name) = (port.to_string(), format!("proxy-{}", index + 1));
+    for port in layout.proxy_ports() {
+        let (name, port_text) = (format!("proxy-{port}"), port.to_string());
         let data = make(folder.join("proxies").join(&port_text))?;
         let topology = format!("manager {}", layout.manager_url());
-        let words = super::proxy_arguments(&port_text, &proxy_name, &data, &topology);
+        let words = super::proxy_arguments(&port_text, &data, &topology);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         tree.proxies.push(Child::start(&name, &words, logs).map_err(not_started(name))?);
     }
