@@ -79,7 +79,6 @@ fn single(binary: &Path, mut parser: lexopt::Parser) -> Result<ExitCode> {
         directory.display()
     );
     let port = port.to_string();
-    let error =
-        Command::new(binary).args(["server", "--port", &port, "--dir"]).arg(&directory).args(directives).exec();
+    let error = Command::new(binary).args(["server", "--port", &port, "--dir"]).arg(&directory).args(directives).exec();
     Err(error).with_context(|| format!("cannot run {shown}"))
 }

@@ -131,8 +131,8 @@ impl Tokens {
         let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let tokens = Tokens::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         let mode = fs::metadata(path).map_or(0, |facts| facts.mode());
-        let advice = (mode & 0o077 != 0)
-            .then(|| format!("others can read {}: chmod 600 {}", path.display(), path.display()));
+        let advice =
+            (mode & 0o077 != 0).then(|| format!("others can read {}: chmod 600 {}", path.display(), path.display()));
         Ok((tokens, advice))
     }
 
@@ -217,7 +217,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const FILE: &str = "# people\nadmin alice 0123456789abcdef\nviewer bob fedcba9876543210\n\nmember all mmmmmmmmmmmmmmmm\n";
+    const FILE: &str =
+        "# people\nadmin alice 0123456789abcdef\nviewer bob fedcba9876543210\n\nmember all mmmmmmmmmmmmmmmm\n";
 
     #[test]
     fn tokens_are_found_by_either_scheme() {

@@ -196,7 +196,9 @@ fn parse(arguments: &[OsString]) -> Result<Wish, String> {
         None => {
             let first = listen.first().copied().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7080)));
             if first.ip().is_unspecified() {
-                return Err(format!("--listen {first} is no address that others can use: say --advertise http://host:port"));
+                return Err(format!(
+                    "--listen {first} is no address that others can use: say --advertise http://host:port"
+                ));
             }
             format!("http://{first}")
         }
@@ -285,7 +287,8 @@ fn addresses(given: &[String]) -> Result<Vec<SocketAddr>, String> {
     let given = if given.is_empty() { &[DEFAULT_LISTEN.to_owned()] } else { given };
     let mut all = Vec::new();
     for text in given {
-        let found = text.to_socket_addrs().map_err(|error| format!("--listen takes host:port, not '{text}' ({error})"))?;
+        let found =
+            text.to_socket_addrs().map_err(|error| format!("--listen takes host:port, not '{text}' ({error})"))?;
         let before = all.len();
         all.extend(found);
         if all.len() == before {

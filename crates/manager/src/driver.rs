@@ -101,7 +101,8 @@ async fn drive_one(app: Arc<App>, id: MoveId, term: Term) {
             Action::Wait { ms, why } => {
                 app.progress.waits(id, why);
                 // A move that waits for its turn to rest gives its place away.
-                let is_resting = now.topology.find_move(id).is_some_and(|one| one.stage == Stage::Planned && one.paused);
+                let is_resting =
+                    now.topology.find_move(id).is_some_and(|one| one.stage == Stage::Planned && one.paused);
                 if is_resting {
                     return;
                 }

@@ -164,7 +164,8 @@ impl EventLog {
     /// The newest `limit` events with a number over `after`, oldest first; `is_wanted` picks.
     pub(crate) fn list(&self, after: u64, limit: usize, is_wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest_first = inner.kept.iter().rev().take_while(|event| event.seq > after).filter(|event| is_wanted(event));
+        let newest_first =
+            inner.kept.iter().rev().take_while(|event| event.seq > after).filter(|event| is_wanted(event));
         let mut events: Vec<Event> = newest_first.take(limit).cloned().collect();
         events.reverse();
         events
@@ -264,7 +265,9 @@ impl Inner {
                 self.file = Some(file);
                 self.file_bytes = 0;
             }
-            Err(error) => eprintln!("oxidis manager: no new log of events could be begun: {error}; the old one grows on"),
+            Err(error) => {
+                eprintln!("oxidis manager: no new log of events could be begun: {error}; the old one grows on")
+            }
         }
     }
 }
@@ -324,7 +327,13 @@ pub(crate) fn read(coordinator: &dyn Coordinator, after: Option<u64>, limit: usi
         .into_iter()
         .map(|kept| {
             let event: Option<Event> = serde_json::from_value(kept.event.detail).ok();
-            let plain = || Event { at_ms: kept.event.time_ms, who: kept.event.who, action: kept.event.kind, detail: kept.event.text, ..Event::default() };
+            let plain = || Event {
+                at_ms: kept.event.time_ms,
+                who: kept.event.who,
+                action: kept.event.kind,
+                detail: kept.event.text,
+                ..Event::default()
+            };
             // The number that all managers share.
             Event { seq: kept.id, ..event.unwrap_or_else(plain) }
         })

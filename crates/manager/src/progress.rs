@@ -8,7 +8,7 @@ use topology::wire::{CopyState, CopyStatus};
 use topology::{MoveId, Topology};
 
 use crate::clock::now_ms;
-use crate::shapes::{Event, Move};
+use crate::shapes::{Event, Move, whole};
 
 /// How much of a rate is the newest sample.
 const NEWEST_SHARE: f64 = 0.3;
@@ -129,7 +129,7 @@ impl Progress {
             shown.bytes = status.bytes;
             if !is_over {
                 shown.lag_bytes = status.lag_bytes;
-                shown.rate = known.bytes_per_s.round() as u64;
+                shown.rate = whole(known.bytes_per_s);
                 shown.eta_ms = known.eta_ms(status);
             }
         }
@@ -148,9 +148,9 @@ impl Known {
             (left, per_s) => Some(left / per_s),
         };
         match status.state {
-            CopyState::Copying => span(keys_left, self.keys_per_s).map(|seconds| (seconds * 1000.0).round() as u64),
+            CopyState::Copying => span(keys_left, self.keys_per_s).map(|seconds| whole(seconds * 1000.0)),
             CopyState::Following | CopyState::Frozen => {
-                span(status.lag_bytes as f64, self.bytes_per_s).map(|seconds| (seconds * 1000.0).round() as u64)
+                span(status.lag_bytes as f64, self.bytes_per_s).map(|seconds| whole(seconds * 1000.0))
             }
             _ => None,
         }

@@ -62,7 +62,8 @@ pub(crate) async fn register(app: &Arc<App>, group: GroupId, wish: &NewServer) -
         let undo = Change::RemoveServer { id: id.clone() };
         let undone = app.store.change(|_| Ok(vec![undo.clone()])).await;
         dismiss(app, &server);
-        let hint = if undone.is_ok() { "it was not added" } else { "it is in the record: remove it, or wait until it joins" };
+        let hint =
+            if undone.is_ok() { "it was not added" } else { "it is in the record: remove it, or wait until it joins" };
         return Err(Problem::upstream(format!("{} did not join: {error}", wish.address), hint));
     }
     Ok(server)
@@ -113,12 +114,18 @@ async fn look(app: &App, address: &str) -> Result<Found, Problem> {
     let replication = ask(&["INFO", "replication"]).await.map_err(unreachable)?;
     let keyspace = ask(&["INFO", "keyspace"]).await.map_err(unreachable)?;
     let space = app.wire.call(address, &["CONFIG", "GET", "slot-space"], PATIENCE).await.map_err(unreachable)?;
-    Ok(Found { member, is_replica: replication.contains("role:slave"), keys: count_keys(&keyspace), slot_space: last_text(&space) })
+    Ok(Found {
+        member,
+        is_replica: replication.contains("role:slave"),
+        keys: count_keys(&keyspace),
+        slot_space: last_text(&space),
+    })
 }
 
 /// The keys of all databases, as INFO tells them: `db0:keys=3,expires=0,…`.
 fn count_keys(keyspace: &str) -> u64 {
-    let counts = keyspace.lines().filter_map(|line| line.trim().split_once(":keys=")?.1.split(',').next()?.parse::<u64>().ok());
+    let counts =
+        keyspace.lines().filter_map(|line| line.trim().split_once(":keys=")?.1.split(',').next()?.parse::<u64>().ok());
     counts.fold(0, u64::saturating_add)
 }
 
@@ -288,9 +295,10 @@ fn is_as_told(topology: &Topology, server: &Server, role: &resp::Value) -> bool 
         (Role::Replica, "slave") => {
             let primary = topology.server(&server.id).and_then(|(group, _)| group.primary());
             primary.is_none_or(|primary| {
-                primary.address.rsplit_once(':').is_none_or(|(host, port)| {
-                    host.trim_matches(['[', ']']) == text(1) && port == text(2)
-                })
+                primary
+                    .address
+                    .rsplit_once(':')
+                    .is_none_or(|(host, port)| host.trim_matches(['[', ']']) == text(1) && port == text(2))
             })
         }
         (Role::Replica, _) => false,

@@ -49,8 +49,8 @@ async fn live(options: Options) -> Result<(), String> {
         let listener = TcpListener::bind(address).await;
         listeners.push(listener.map_err(|error| format!("cannot listen on {address}: {error}"))?);
     }
-    let (log, complaint) =
-        EventLog::open(&folder).map_err(|error| format!("cannot open the log of events in {}: {error}", folder.display()))?;
+    let (log, complaint) = EventLog::open(&folder)
+        .map_err(|error| format!("cannot open the log of events in {}: {error}", folder.display()))?;
     let store = Store::open(&options).await?;
     let wire = Wire::new(options.login.clone());
     let app = App::new(&options.url, options.managers.clone(), options.tokens, &options.settings, store, log, wire);
@@ -72,7 +72,10 @@ async fn live(options: Options) -> Result<(), String> {
     for listener in listeners {
         tasks.spawn(listen(app.clone(), listener));
     }
-    println!("oxidis manager listens on {}", options.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    println!(
+        "oxidis manager listens on {}",
+        options.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    );
     asked_to_end().await?;
     app.stop.send_replace(true);
     let ended = tokio::time::timeout(END_PATIENCE, async { while tasks.join_next().await.is_some() {} }).await;

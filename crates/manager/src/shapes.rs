@@ -106,7 +106,7 @@ impl Status {
     pub fn number(&self, name: &str) -> Option<u64> {
         let value = self.facts.get(name)?;
         // Rates may come with decimals; a negative one says that it is not known.
-        value.as_u64().or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(|number| number.round() as u64))
+        value.as_u64().or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(whole))
     }
 
     /// A text that the member tells of itself.
@@ -412,6 +412,12 @@ pub struct ErrorBody {
     /// The leading manager, where the answer is to ask that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<String>,
+}
+
+/// The nearest whole number; 0 for what is below.
+#[allow(clippy::cast_possible_truncation, reason = "`as` stops at the ends of the type")]
+pub(crate) fn whole(number: f64) -> u64 {
+    number.round() as u64
 }
 
 /// `0-99,200` for people.

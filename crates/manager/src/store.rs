@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use topology::coordinator::embedded::Embedded;
 use topology::coordinator::etcd::{Etcd, EtcdOptions};
-use topology::coordinator::{Candidate, Coordinator, Leader, Leadership, NewEvent, Standing, StoreError, StoredTopology, Version};
+use topology::coordinator::{
+    Candidate, Coordinator, Leader, Leadership, NewEvent, Standing, StoreError, StoredTopology, Version,
+};
 use topology::{Change, SlotSpace, Term, Topology};
 
 use crate::api::problem::Problem;
@@ -77,7 +79,11 @@ impl Published {
 
     /// Where the leader is; `own` is this manager's URL.
     pub(crate) fn leader_url(&self, own: &str) -> Option<String> {
-        if self.leads() { Some(own.to_owned()) } else { self.leader.as_ref().map(|leader| leader.candidate.url.clone()) }
+        if self.leads() {
+            Some(own.to_owned())
+        } else {
+            self.leader.as_ref().map(|leader| leader.candidate.url.clone())
+        }
     }
 }
 
@@ -310,7 +316,9 @@ impl Inner {
             changes.extend(lease_ms.map(|lease_ms| Change::SetLease { lease_ms }));
             if !is_new && there.topology.slot_space != self.slot_space && self.slot_space != SlotSpace::default() {
                 let has = there.topology.slot_space;
-                return Err(StoreError::Broken(format!("the cluster has the slot space {has}, which cannot be changed")));
+                return Err(StoreError::Broken(format!(
+                    "the cluster has the slot space {has}, which cannot be changed"
+                )));
             }
             let next = there.topology.apply_all(&changes).map_err(|refused| StoreError::Broken(refused.to_string()))?;
             match self.coordinator.replace_topology(leadership, there.version, &next, &[]) {
@@ -393,7 +401,8 @@ pub(crate) async fn follow(app: Arc<App>) {
 fn turned(app: &App, leads: bool) {
     // Whoever follows hears of nobody; whoever leads hears anew.
     app.members.clear();
-    let (action, object) = if leads { ("manager.leads", app.url.clone()) } else { ("manager.follows", app.url.clone()) };
+    let (action, object) =
+        if leads { ("manager.leads", app.url.clone()) } else { ("manager.follows", app.url.clone()) };
     let term = app.store.term();
     app.events.write(Note { term, ..Note::event(action, object, format!("term {term}")) });
 }

@@ -144,7 +144,8 @@ impl Wire {
         patience: Duration,
     ) -> Result<T, WireError> {
         let text = self.text(address, arguments, patience).await?;
-        serde_json::from_str(&text).map_err(|error| WireError::Protocol(format!("its JSON is not as expected: {error}")))
+        serde_json::from_str(&text)
+            .map_err(|error| WireError::Protocol(format!("its JSON is not as expected: {error}")))
     }
 
     fn take_idle(&self, address: &str) -> Option<Connection> {
@@ -153,8 +154,7 @@ impl Wire {
         while let Some(connection) = list.pop() {
             // Whatever can be read now is its end, or nothing that was asked for.
             let mut byte = [0];
-            let is_quiet =
-                matches!(connection.stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            let is_quiet = matches!(connection.stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
             if is_quiet {
                 return Some(connection);
             }

@@ -132,10 +132,22 @@ fn man_tool() -> Tool {
         about: "Shows the manual page of a tool, or of oxidis: through man on a terminal, else as it is.",
         sections: Cow::Borrowed(MAN_SECTIONS),
         operands: Operands::Words(
-            ["server", "proxy", "cli", "benchmark", "up", "manager", "admin", "doctor", "check-rdb", "completions", "man"]
-                .iter()
-                .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
-                .collect(),
+            [
+                "server",
+                "proxy",
+                "cli",
+                "benchmark",
+                "up",
+                "manager",
+                "admin",
+                "doctor",
+                "check-rdb",
+                "completions",
+                "man",
+            ]
+            .iter()
+            .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
+            .collect(),
         ),
         rules: Rules::FREE,
         examples: &[

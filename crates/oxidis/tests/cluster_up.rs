@@ -247,7 +247,8 @@ fn a_cluster_is_up_serves_plain_clients_and_is_found_again() {
     wait_until("the crash to be told and mended", PATIENCE, || {
         let said = up.said();
         let name = format!("server-{}", port + 102);
-        let is_mended = said.contains(&format!("{name}: it was ended by signal 9")) && said.contains(&format!("{name} was started again"));
+        let is_mended = said.contains(&format!("{name}: it was ended by signal 9"))
+            && said.contains(&format!("{name} was started again"));
         if is_mended { Ok(()) } else { Err(said) }
     });
     // One up at a time in a folder, and what is taken is told before anything is begun.
@@ -398,7 +399,11 @@ fn a_primary_that_hangs_holds_up_neither_moves_of_others_nor_the_api() {
     send_signal(hung, Signal::Continue).unwrap();
     wait_until("its return", PATIENCE, || {
         let members = up.admin_ok("topology");
-        if members.lines().any(|line| line.contains(&format!(":{}\tprimary\tup", port + 101))) { Ok(()) } else { Err(members) }
+        if members.lines().any(|line| line.contains(&format!(":{}\tprimary\tup", port + 101))) {
+            Ok(())
+        } else {
+            Err(members)
+        }
     });
     up.stop();
 }

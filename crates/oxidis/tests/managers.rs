@@ -74,7 +74,9 @@ fn wait_leader(managers: &[&Manager], not: Option<&str>) -> String {
         let leaders: Vec<Option<String>> = managers.iter().map(|manager| manager.leader()).collect();
         let first = leaders[0].clone();
         match first {
-            Some(leader) if leaders.iter().all(|known| *known == Some(leader.clone())) && not != Some(leader.as_str()) => {
+            Some(leader)
+                if leaders.iter().all(|known| *known == Some(leader.clone())) && not != Some(leader.as_str()) =>
+            {
                 Ok(leader)
             }
             _ => Err(leaders),
@@ -102,7 +104,8 @@ fn managers_on_etcd_take_over_from_each_other() {
     // Killed: another one leads after its lease.
     let began = Instant::now();
     managers[leads].end(Signal::Kill);
-    let rest: Vec<&Manager> = managers.iter().enumerate().filter(|(index, _)| *index != leads).map(|(_, one)| one).collect();
+    let rest: Vec<&Manager> =
+        managers.iter().enumerate().filter(|(index, _)| *index != leads).map(|(_, one)| one).collect();
     let second = wait_leader(&rest, Some(&leader));
     let took = began.elapsed();
     assert!(took < Duration::from_secs(10), "{took:?}");
@@ -163,7 +166,11 @@ fn a_store_has_one_manager_and_survives_it() {
         if ran.code == Some(0) { Ok(()) } else { Err(ran) }
     });
     let dir = folder.path().to_str().unwrap();
-    let second = run(binary::oxidis(), &["manager", "--listen", "127.0.0.1:0", "--advertise", "http://127.0.0.1:1", "--dir", dir], "");
+    let second = run(
+        binary::oxidis(),
+        &["manager", "--listen", "127.0.0.1:0", "--advertise", "http://127.0.0.1:1", "--dir", dir],
+        "",
+    );
     assert_eq!(second.code, Some(1), "{second:?}");
     manager.end(Signal::Kill);
     let manager = Manager::start(folder.path(), &[]);

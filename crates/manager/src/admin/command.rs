@@ -6,7 +6,9 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use options::{Item, Look, Operands, Reader, Row, Rules, Section, Tool, Word, choice, file, help, row, section, suggestion};
+use options::{
+    Item, Look, Operands, Reader, Row, Rules, Section, Tool, Word, choice, file, help, row, section, suggestion,
+};
 
 use crate::auth;
 use crate::http::Client;
@@ -69,7 +71,10 @@ const SECTIONS: &[Section] =
 
 const ASK: &[Row] = &[
     row("-m, --manager <url>", "The manager (http://127.0.0.1:7080), or any of several."),
-    file("--token-file <file>", "A file with the token, or with lines of ROLE NAME TOKEN, of which the strongest is taken."),
+    file(
+        "--token-file <file>",
+        "A file with the token, or with lines of ROLE NAME TOKEN, of which the strongest is taken.",
+    ),
     row("--json", "The answer as the manager gave it."),
     row("--timeout <seconds>", "Longest wait for an answer (10)."),
     row("-h, --help", "This help."),
@@ -126,7 +131,8 @@ pub fn run(program: &str, arguments: &[OsString]) -> i32 {
         Ok(token) => token,
         Err(error) => return complain(&error, 2),
     };
-    let manager = options.manager.clone().or_else(|| std::env::var("OXIDIS_MANAGER").ok().filter(|url| !url.is_empty()));
+    let manager =
+        options.manager.clone().or_else(|| std::env::var("OXIDIS_MANAGER").ok().filter(|url| !url.is_empty()));
     let manager = manager.unwrap_or_else(|| DEFAULT_MANAGER.into());
     let patience = Duration::from_secs(options.timeout_s.unwrap_or(10).max(1));
     let client = Client::new(&manager, token, patience);

@@ -4,7 +4,9 @@ use options::nearest;
 use serde_json::{Value, json};
 
 use crate::http::{Client, Failure, Method};
-use crate::shapes::{Event, Group, Move, NewMove, Plan, PlanWish, Proxy, Server, Settings, SlotRange, SlotsWish, Topology};
+use crate::shapes::{
+    Event, Group, Move, NewMove, Plan, PlanWish, Proxy, Server, Settings, SlotRange, SlotsWish, Topology,
+};
 
 use super::command::{Options, Out, bytes};
 use super::{show, watch};
@@ -68,7 +70,12 @@ pub(super) const COMMANDS: &[Command] = &[
     command("proxy add", "NAME ADDRESS", "makes a proxy known that does not do so itself", proxy_add),
     command("proxy remove", "NAME", "forgets a proxy", proxy_remove),
     command("slots", "", "who owns which slots", slots),
-    command("slots assign", "RANGES|all [GROUP]", "gives slots that nobody owns to a group, or evenly to all", slots_assign),
+    command(
+        "slots assign",
+        "RANGES|all [GROUP]",
+        "gives slots that nobody owns to a group, or evenly to all",
+        slots_assign,
+    ),
     command("moves", "", "moves that go on, and the last that ended", moves),
     command("move start", "RANGES GROUP", "moves slots to a group", move_start),
     command("move show", "ID", "one move", move_show),
@@ -190,7 +197,14 @@ impl Asked<'_> {
     }
 
     /// Asks for a change; `said` tells that it was made.
-    fn change(&self, out: &mut Out, method: Method, path: &str, body: Value, said: impl FnOnce(&Value) -> String) -> Outcome {
+    fn change(
+        &self,
+        out: &mut Out,
+        method: Method,
+        path: &str,
+        body: Value,
+        said: impl FnOnce(&Value) -> String,
+    ) -> Outcome {
         let body = (method != Method::Delete).then_some(body);
         let value = self.client.call(method, path, body)?;
         if self.options.is_json {
@@ -281,9 +295,7 @@ fn server_remove(asked: &Asked<'_>, out: &mut Out) -> Outcome {
         }));
     };
     let path = format!("/groups/{}/servers/{}", server.group, path_word(&server.id));
-    asked.change(out, Method::Delete, &path, Value::Null, |_| {
-        format!("{} left group {}", server.address, server.group)
-    })
+    asked.change(out, Method::Delete, &path, Value::Null, |_| format!("{} left group {}", server.address, server.group))
 }
 
 fn proxies(asked: &Asked<'_>, out: &mut Out) -> Outcome {
@@ -387,7 +399,8 @@ fn for_moves(asked: &Asked<'_>, out: &mut Out, verb: &str, said: &str) -> Outcom
     let [which] = asked.operands()?;
     if which != "all" {
         let id: u64 = number(which, "number of a move, nor 'all'")?;
-        return asked.change(out, Method::Post, &format!("/moves/{id}/{verb}"), json!({}), |_| format!("move {id} {said}"));
+        return asked
+            .change(out, Method::Post, &format!("/moves/{id}/{verb}"), json!({}), |_| format!("move {id} {said}"));
     }
     let open: Vec<Move> = asked.client.get("/moves")?;
     let open = open.iter().filter(|one| !one.is_over() && (verb != "resume" || one.is_paused));

@@ -74,11 +74,25 @@ pub(super) fn topology(topology: &Topology, out: &mut Out) {
         for (index, server) in group.servers.iter().enumerate() {
             let id = if index == 0 || !out.is_terminal { group.id.to_string() } else { " ".into() };
             let slots = if index == 0 || !out.is_terminal { group.slot_count.to_string() } else { " ".into() };
-            table.row([id, slots, server.address.clone(), server.role.clone(), seen(&server.status)].into_iter().chain(facts(&server.status)));
+            table.row(
+                [id, slots, server.address.clone(), server.role.clone(), seen(&server.status)]
+                    .into_iter()
+                    .chain(facts(&server.status)),
+            );
         }
         if group.servers.is_empty() {
             let none = || String::new();
-            table.row([group.id.to_string(), group.slot_count.to_string(), "no server".into(), none(), none(), none(), none(), none(), none()]);
+            table.row([
+                group.id.to_string(),
+                group.slot_count.to_string(),
+                "no server".into(),
+                none(),
+                none(),
+                none(),
+                none(),
+                none(),
+                none(),
+            ]);
         }
     }
     if table.is_empty() && out.is_terminal {
@@ -136,8 +150,12 @@ pub(super) fn groups(groups: &[Group], out: &mut Out) {
     let mut table = Table::new(&["GROUP", "SLOTS", "RANGES", "PRIMARY", "REPLICAS"]);
     for group in groups {
         let primary = group.servers.iter().find(|server| server.role == "primary");
-        let replicas: Vec<&str> =
-            group.servers.iter().filter(|server| server.role != "primary").map(|server| server.address.as_str()).collect();
+        let replicas: Vec<&str> = group
+            .servers
+            .iter()
+            .filter(|server| server.role != "primary")
+            .map(|server| server.address.as_str())
+            .collect();
         table.row([
             group.id.to_string(),
             group.slot_count.to_string(),
@@ -153,7 +171,13 @@ pub(super) fn servers(servers: &[Server], out: &mut Out) {
     let heads = ["GROUP", "SERVER", "ROLE", "ZONE", "STATE", "KEYS", "MEMORY", "OPS/S", "CLIENTS"];
     let mut table = Table::new(&heads);
     for server in servers {
-        let head = [server.group.to_string(), server.address.clone(), server.role.clone(), server.zone.clone(), seen(&server.status)];
+        let head = [
+            server.group.to_string(),
+            server.address.clone(),
+            server.role.clone(),
+            server.zone.clone(),
+            seen(&server.status),
+        ];
         table.row(head.into_iter().chain(facts(&server.status)));
     }
     table.print(out);
@@ -206,7 +230,8 @@ pub(super) fn stage(one: &Move) -> String {
 }
 
 pub(super) fn moves(moves: &[Move], out: &mut Out) {
-    let mut table = Table::new(&["MOVE", "FROM", "TO", "SLOTS", "COUNT", "STAGE", "DONE", "SENT", "RATE", "ETA", "ERROR"]);
+    let mut table =
+        Table::new(&["MOVE", "FROM", "TO", "SLOTS", "COUNT", "STAGE", "DONE", "SENT", "RATE", "ETA", "ERROR"]);
     for one in moves {
         table.row([
             one.id.to_string(),

@@ -39,7 +39,10 @@ impl Table {
         let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
         let is_number = |column: usize| {
             let mut cells = self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| *cell != "-").peekable();
-            cells.peek().is_some() && cells.all(|cell| cell.starts_with(|letter: char| letter.is_ascii_digit()) && !cell.contains([':', '-', ',']))
+            cells.peek().is_some()
+                && cells.all(|cell| {
+                    cell.starts_with(|letter: char| letter.is_ascii_digit()) && !cell.contains([':', '-', ','])
+                })
         };
         let numbers: Vec<bool> = (0..self.heads.len()).map(is_number).collect();
         let bold = wants_colour();
@@ -98,7 +101,8 @@ mod tests {
         assert_eq!(out.text, "a\t5\nlonger?[2J\t1000\n-\t-\n");
         let mut out = Out { text: String::new(), is_terminal: true };
         table.print(&mut out);
-        let lines: Vec<String> = out.text.replace("\x1b[1m", "").replace("\x1b[0m", "").lines().map(String::from).collect();
+        let lines: Vec<String> =
+            out.text.replace("\x1b[1m", "").replace("\x1b[0m", "").lines().map(String::from).collect();
         assert_eq!(lines, ["NAME        KEYS", "a              5", "longer?[2J  1000", "-              -"]);
     }
 }

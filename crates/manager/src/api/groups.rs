@@ -17,7 +17,9 @@ use super::shown;
 
 /// The number of a group in a path.
 pub(super) fn group_id(text: &str) -> Result<GroupId, Problem> {
-    text.parse().map(GroupId).map_err(|_| Problem::invalid(format!("'{text}' is no group number"), "/groups lists them"))
+    text.parse()
+        .map(GroupId)
+        .map_err(|_| Problem::invalid(format!("'{text}' is no group number"), "/groups lists them"))
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Vec<shapes::Group>> {
@@ -86,9 +88,10 @@ pub(super) async fn remove_server(
     let group = group_id(&id)?;
     let topology = app.store.topology();
     let servers = &topology.group(group).ok_or_else(|| no_group(group))?.servers;
-    let server = servers.iter().find(|server| server.id == name || server.address == name).cloned().ok_or_else(|| {
-        Problem::missing(format!("group {group} has no server '{name}'"), "/groups lists ids and addresses")
-    })?;
+    let server =
+        servers.iter().find(|server| server.id == name || server.address == name).cloned().ok_or_else(|| {
+            Problem::missing(format!("group {group} has no server '{name}'"), "/groups lists ids and addresses")
+        })?;
     app.store.change(|_| Ok(vec![Change::RemoveServer { id: server.id.clone() }])).await?;
     registrar::dismiss(&app, &server);
     let object = format!("server {}", server.address);

@@ -77,7 +77,10 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
         })?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         serde_json::from_slice(text).map(Body).map_err(|error| {
-            Problem::invalid(format!("the body is not as expected: {error}"), "/api/v1/openapi.json says what it may hold")
+            Problem::invalid(
+                format!("the body is not as expected: {error}"),
+                "/api/v1/openapi.json says what it may hold",
+            )
         })
     }
 }
@@ -115,7 +118,9 @@ pub(super) async fn guard(
     if route.is_audited() {
         let audit = response.extensions().get::<Audit>().cloned().unwrap_or_default();
         let failed = response.extensions().get::<Failed>().map(|failed| failed.0.clone());
-        let result = failed.unwrap_or_else(|| if response.status().is_success() { "ok".into() } else { response.status().to_string() });
+        let result = failed.unwrap_or_else(|| {
+            if response.status().is_success() { "ok".into() } else { response.status().to_string() }
+        });
         note(&app, route, Some(&person), from, &audit, &result);
     }
     app.metrics.request(route.path, response.status().as_u16(), began.elapsed());
@@ -202,7 +207,8 @@ fn is_from_here(headers: &HeaderMap) -> Result<(), Problem> {
 /// A change was sent by a program, or by a page of ours.
 fn is_meant(headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let has_body = text(header::CONTENT_LENGTH).is_some_and(|length| length != "0") || text(header::TRANSFER_ENCODING).is_some();
+    let has_body =
+        text(header::CONTENT_LENGTH).is_some_and(|length| length != "0") || text(header::TRANSFER_ENCODING).is_some();
     let is_json = text(header::CONTENT_TYPE).is_some_and(|kind| kind.trim_start().starts_with("application/json"));
     if has_body && !is_json {
         return Err(Problem::new(

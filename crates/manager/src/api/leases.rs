@@ -43,7 +43,8 @@ pub(super) async fn renew(
     let news = app.members.note(&id, &request, arrived, lease);
     if news != News::None {
         let action = if news == News::First { "member.first" } else { "member.restarted" };
-        app.events.write(Note { term: now.topology.term.0, ..Note::event(action, id.clone(), request.address.clone()) });
+        app.events
+            .write(Note { term: now.topology.term.0, ..Note::event(action, id.clone(), request.address.clone()) });
         app.news.send_modify(|count| *count += 1);
     }
     // A lease that is late for a view would be of no use: held for half of it at most.

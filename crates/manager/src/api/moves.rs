@@ -23,7 +23,9 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Vec<shapes::Move>>
 }
 
 fn move_id(text: &str) -> Result<MoveId, Problem> {
-    text.parse().map(MoveId).map_err(|_| Problem::invalid(format!("'{text}' is no number of a move"), "/moves lists them"))
+    text.parse()
+        .map(MoveId)
+        .map_err(|_| Problem::invalid(format!("'{text}' is no number of a move"), "/moves lists them"))
 }
 
 fn found(app: &App, topology: &Topology, id: MoveId) -> Result<shapes::Move, Problem> {
@@ -68,7 +70,10 @@ fn split(topology: &Topology, to: GroupId, wanted: &SlotSet, rate: u64) -> Resul
     }
     let unowned = wanted.intersection(&topology.unowned());
     if !unowned.is_empty() {
-        return Err(Problem::conflict(format!("slots {unowned} belong to no group"), "assign them (POST /slots/assign)"));
+        return Err(Problem::conflict(
+            format!("slots {unowned} belong to no group"),
+            "assign them (POST /slots/assign)",
+        ));
     }
     let mut moves = Vec::new();
     for group in &topology.groups {
@@ -87,30 +92,26 @@ fn split(topology: &Topology, to: GroupId, wanted: &SlotSet, rate: u64) -> Resul
     Ok(vec![Change::PlanMoves { moves }])
 }
 
-async fn changed(app: &Arc<App>, id: &str, make: impl Fn(MoveId) -> Change, detail: String) -> Result<Done<shapes::Move>, Problem> {
+async fn changed(
+    app: &Arc<App>,
+    id: &str,
+    make: impl Fn(MoveId) -> Change,
+    detail: String,
+) -> Result<Done<shapes::Move>, Problem> {
     let id = move_id(id)?;
     let (_, after) = app.store.change(|_| Ok(vec![make(id)])).await?;
     Ok(Done::new(found(app, &after, id)?, format!("move {id}"), detail))
 }
 
-pub(super) async fn pause(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<Done<shapes::Move>, Problem> {
+pub(super) async fn pause(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Done<shapes::Move>, Problem> {
     changed(&app, &id, |id| Change::SetPaused { id, paused: true }, String::new()).await
 }
 
-pub(super) async fn resume(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<Done<shapes::Move>, Problem> {
+pub(super) async fn resume(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Done<shapes::Move>, Problem> {
     changed(&app, &id, |id| Change::SetPaused { id, paused: false }, String::new()).await
 }
 
-pub(super) async fn cancel(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<Done<shapes::Move>, Problem> {
+pub(super) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Done<shapes::Move>, Problem> {
     let done = changed(&app, &id, |id| Change::Cancel { id }, String::new()).await?;
     app.progress.ended(MoveId(done.body.id));
     Ok(done)

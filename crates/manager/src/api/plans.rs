@@ -59,7 +59,9 @@ async fn make(app: &Arc<App>, person: &Person, kind: Kind, wish: &PlanWish) -> A
         None | Some("slots") => Measure::Slots,
         Some("memory") => Measure::Memory,
         Some("load") => Measure::Load,
-        Some(other) => return Err(Problem::invalid(format!("'{other}' cannot be made even"), "by slots, memory or load")),
+        Some(other) => {
+            return Err(Problem::invalid(format!("'{other}' cannot be made even"), "by slots, memory or load"));
+        }
     };
     let group = match (kind, wish.group) {
         (Kind::Rebalance, Some(_)) => {
@@ -123,7 +125,8 @@ async fn make(app: &Arc<App>, person: &Person, kind: Kind, wish: &PlanWish) -> A
     let made = made.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     notes.extend(remarks(&made));
     let body = shown(&before, &made, begun.iter().map(|id| id.0).collect(), notes);
-    let detail = format!("{} moves of {} slots", body.moves.len(), body.moves.iter().map(|one| one.slot_count).sum::<u32>());
+    let detail =
+        format!("{} moves of {} slots", body.moves.len(), body.moves.iter().map(|one| one.slot_count).sum::<u32>());
     Ok(Done::new(body, object, detail))
 }
 

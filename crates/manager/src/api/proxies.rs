@@ -24,7 +24,8 @@ pub(super) async fn add(
 ) -> Result<Done<shapes::Proxy>, Problem> {
     let change = Change::SetProxy { id: wish.id.clone(), address: wish.address.clone(), zone: wish.zone.clone() };
     let topology = app.store.topology();
-    let is_known = topology.proxy(&wish.id).is_some_and(|known| known.address == wish.address && known.zone == wish.zone);
+    let is_known =
+        topology.proxy(&wish.id).is_some_and(|known| known.address == wish.address && known.zone == wish.zone);
     let topology = if is_known { topology } else { app.store.change(|_| Ok(vec![change.clone()])).await?.1 };
     let proxy = topology.proxy(&wish.id).ok_or_else(|| Problem::conflict("it was removed meanwhile", "try again"))?;
     Ok(Done::new(shown::proxy(&app, &topology, proxy), format!("proxy {}", wish.id), wish.address).created())

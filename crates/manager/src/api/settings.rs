@@ -15,10 +15,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Json<Settings> {
     Json(app.settings())
 }
 
-pub(super) async fn change(
-    State(app): State<Arc<App>>,
-    Body(wish): Body<Settings>,
-) -> Result<Done<Settings>, Problem> {
+pub(super) async fn change(State(app): State<Arc<App>>, Body(wish): Body<Settings>) -> Result<Done<Settings>, Problem> {
     if wish.moves_per_group.is_some_and(|count| !(1..=64).contains(&count)) {
         return Err(Problem::invalid("moves_per_group is 1 to 64", "give another number"));
     }

@@ -172,12 +172,8 @@ mod tests {
             .into_iter()
             .map(|range| (range.from, range.to, range.group, range.moving_to))
             .collect();
-        let expected = [
-            (0, 4, Some(1), None),
-            (5, 9, Some(1), Some(2)),
-            (10, 9999, Some(1), None),
-            (10_000, 16_383, None, None),
-        ];
+        let expected =
+            [(0, 4, Some(1), None), (5, 9, Some(1), Some(2)), (10, 9999, Some(1), None), (10_000, 16_383, None, None)];
         assert_eq!(shown, expected);
     }
 }

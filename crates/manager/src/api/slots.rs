@@ -35,10 +35,7 @@ pub(super) fn read(wish: &SlotsWish, everything: impl FnOnce() -> SlotSet) -> Re
     Ok(slots)
 }
 
-pub(super) async fn assign(
-    State(app): State<Arc<App>>,
-    Body(wish): Body<Assignment>,
-) -> Result<Done<Value>, Problem> {
+pub(super) async fn assign(State(app): State<Arc<App>>, Body(wish): Body<Assignment>) -> Result<Done<Value>, Problem> {
     let make = |topology: &Topology| {
         let slots = read(&wish.slots, || topology.unowned())?;
         match wish.group {

@@ -259,7 +259,9 @@ async fn servers_are_looked_at_before_they_are_taken() {
     assert!(status == 409 && body["error"].as_str().unwrap().contains("is no oxidis server"), "{body}");
     let view = r#"{"member":"other"}"#;
     player.answer("OXIDIS VIEW", &format!("${}\r\n{view}\r\n", view.len()));
-    assert!(add(json!({ "address": player.address, "force": true })).await.1["hint"].as_str().unwrap().contains("LEAVE"));
+    assert!(
+        add(json!({ "address": player.address, "force": true })).await.1["hint"].as_str().unwrap().contains("LEAVE")
+    );
     player.answers.lock().unwrap().clear();
     player.answer("INFO keyspace", "$21\r\ndb0:keys=3,expires=0,\r\n");
     let (status, body) = add(json!({ "address": player.address })).await;
@@ -286,13 +288,10 @@ async fn leases_bring_views_at_once() {
     assert_eq!((&reply["view"], &reply["epoch"]), (&Value::Null, &json!(epoch)));
     // Something new comes at once.
     let run = "a".repeat(40);
-    let (held, _) = tokio::join!(
-        manager.renew(&ids[0], &players[0].address, &run, epoch, 1_400),
-        async {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            manager.post("/api/v1/groups", json!({ "id": 9 })).await
-        }
-    );
+    let (held, _) = tokio::join!(manager.renew(&ids[0], &players[0].address, &run, epoch, 1_400), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        manager.post("/api/v1/groups", json!({ "id": 9 })).await
+    });
     assert_eq!(held.1["view"]["groups"][2]["id"], 9, "{held:?}");
     let topology = manager.get("/api/v1/topology").await;
     let status = &topology["groups"][0]["servers"][0]["status"];
@@ -301,7 +300,10 @@ async fn leases_bring_views_at_once() {
     assert_eq!(manager.renew("nobody", "h:1", &"a".repeat(40), 0, 0).await.0, 404);
     let metrics = manager.get("/metrics").await;
     let metrics = metrics.as_str().unwrap();
-    assert!(metrics.contains(&format!("redis_up{{addr=\"{}\",group=\"1\",role=\"primary\"}} 1", players[0].address)), "{metrics}");
+    assert!(
+        metrics.contains(&format!("redis_up{{addr=\"{}\",group=\"1\",role=\"primary\"}} 1", players[0].address)),
+        "{metrics}"
+    );
     assert!(metrics.contains("oxidis_manager_leads 1"), "{metrics}");
 }
 
@@ -330,7 +332,8 @@ async fn a_move_goes_through_its_stages() {
     wait(&manager, "RESUME", &renew, |_| players[0].was_told("OXIDIS MOVE RESUME 1")).await;
     players[0].answer("OXIDIS MOVE STATUS", &copy_status("following", 100));
     wait(&manager, "done", &renew, |one| one["stage"] == "done").await;
-    let order = |player: &Player, command: &str| player.told.lock().unwrap().iter().position(|told| told.starts_with(command));
+    let order =
+        |player: &Player, command: &str| player.told.lock().unwrap().iter().position(|told| told.starts_with(command));
     assert!(order(&players[0], "OXIDIS MOVE FREEZE 1") < order(&players[0], "OXIDIS MOVE FINISH 1"));
     assert!(players[1].was_told("OXIDIS IMPORT COMMIT 1"));
     assert_eq!(manager.get("/api/v1/groups/2").await["slots"], json!([[0, 9], [8192, 16383]]));
@@ -340,7 +343,10 @@ async fn a_move_goes_through_its_stages() {
     let events = manager.get("/api/v1/events?limit=1000").await;
     let of = |action: &str| events.as_array().unwrap().iter().find(|event| event["action"] == action).cloned();
     let started = of("move.start").unwrap();
-    assert_eq!((&started["object"], &started["who"], &started["result"]), (&json!("move 1"), &json!("local (admin)"), &json!("ok")));
+    assert_eq!(
+        (&started["object"], &started["who"], &started["result"]),
+        (&json!("move 1"), &json!("local (admin)"), &json!("ok"))
+    );
     for action in ["move.copying", "move.cutover", "move.committed", "move.done"] {
         assert!(of(action).is_some(), "{action}: {events}");
     }
@@ -414,11 +420,18 @@ async fn every_route_needs_its_role_and_errors_show_no_inside() {
             continue;
         }
         assert_eq!(status, 401, "{} {path}: {answer}", route.method);
-        let (status, _) = manager.send_with(route.method, &path, body.clone(), &["Authorization: Bearer wrong-token-0123456"]).await;
+        let (status, _) =
+            manager.send_with(route.method, &path, body.clone(), &["Authorization: Bearer wrong-token-0123456"]).await;
         assert_eq!(status, 401, "{} {path}", route.method);
         for (header, role) in people {
             let (status, answer) = manager.send_with(route.method, &path, body.clone(), &[header]).await;
-            assert_eq!(status == 403, !role.may(route.role()), "{} {path} as {}: {status} {answer}", route.method, role.name());
+            assert_eq!(
+                status == 403,
+                !role.may(route.role()),
+                "{} {path} as {}: {status} {answer}",
+                route.method,
+                role.name()
+            );
             assert_ne!(status, 401, "{path}");
             let text = answer.to_string();
             for inside in [".rs", "panicked", "stack", "src/", "token-0"] {
@@ -428,7 +441,11 @@ async fn every_route_needs_its_role_and_errors_show_no_inside() {
     }
     let admin = "Authorization: Bearer admin-token-0123456";
     let (_, events) = manager.send_with("GET", "/api/v1/events?limit=1000&kind=audit", None, &[admin]).await;
-    let refused = events.as_array().unwrap().iter().any(|event| event["result"] == "viewer may not do that" || event["result"] == "a token is needed");
+    let refused = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|event| event["result"] == "viewer may not do that" || event["result"] == "a token is needed");
     assert!(refused, "{events}");
     let log = std::fs::read_to_string(manager._folder.path().join("events.ndjson")).unwrap();
     assert!(!log.contains("token-0"), "tokens are in no log");

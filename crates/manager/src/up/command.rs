@@ -279,8 +279,19 @@ fn start(
         let port = place.port.to_string();
         // Workers for one core each: there are many servers on this machine.
         let words = [
-            "server", "--port", &port, "--bind", "127.0.0.1", "--dir", &data, "--appendonly", "yes", "--save", "",
-            "--io-threads", "1",
+            "server",
+            "--port",
+            &port,
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            &data,
+            "--appendonly",
+            "yes",
+            "--save",
+            "",
+            "--io-threads",
+            "1",
         ];
         tree.servers.push(Child::start(&name, &words, logs).map_err(not_started(name))?);
     }
@@ -313,13 +324,7 @@ fn start(
 }
 
 /// Waits for `is_ready`, as long as everything runs.
-fn wait(
-    tree: &mut Tree,
-    stop: &Stop,
-    end: Instant,
-    name: &str,
-    is_ready: impl Fn() -> bool,
-) -> Result<(), String> {
+fn wait(tree: &mut Tree, stop: &Stop, end: Instant, name: &str, is_ready: impl Fn() -> bool) -> Result<(), String> {
     loop {
         if is_ready() {
             return Ok(());
@@ -431,7 +436,8 @@ mod tests {
     fn the_welcome_names_addresses_and_commands() {
         let layout = Layout::of(None, &Wish::default()).unwrap();
         let text = welcome("oxidis up", &layout, Path::new("/data"), false, Duration::from_millis(1500));
-        for part in ["after 1.5 s", "127.0.0.1:7000  127.0.0.1:7001", "http://127.0.0.1:7080/", "oxidis admin topology"] {
+        for part in ["after 1.5 s", "127.0.0.1:7000  127.0.0.1:7001", "http://127.0.0.1:7080/", "oxidis admin topology"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

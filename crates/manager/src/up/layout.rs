@@ -74,10 +74,7 @@ impl Layout {
             return Err(format!("--port is 1024 to {most} for {} groups, not {}", layout.groups, layout.port));
         }
         if let Some(before) = before {
-            let fewer = [
-                ("groups", layout.groups, before.groups),
-                ("replicas", layout.replicas, before.replicas),
-            ];
+            let fewer = [("groups", layout.groups, before.groups), ("replicas", layout.replicas, before.replicas)];
             for (name, now, then) in fewer {
                 if now < then {
                     return Err(format!(
@@ -94,9 +91,11 @@ impl Layout {
                 ));
             }
             if layout.etcd != before.etcd {
-                return Err("the folder's cluster keeps its record elsewhere: leave --etcd as it was, or take another \
+                return Err(
+                    "the folder's cluster keeps its record elsewhere: leave --etcd as it was, or take another \
                             --dir"
-                    .into());
+                        .into(),
+                );
             }
         }
         Ok(layout)
