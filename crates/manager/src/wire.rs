@@ -116,7 +116,8 @@ impl Wire {
         patience: Duration,
     ) -> Result<(), WireError> {
         match self.call(address, arguments, patience).await? {
-            Value::Simple(text) if text == b"OK" => Ok(()),
+            // REPLICAOF says more when it had nothing to do.
+            Value::Simple(text) if text == b"OK" || text.starts_with(b"OK ") => Ok(()),
             other => Err(WireError::Protocol(format!("expected +OK, not {}", brief(&other)))),
         }
     }
