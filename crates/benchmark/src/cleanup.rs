@@ -13,7 +13,7 @@ use crate::{
     safety,
     session::Session,
     suite::{Form, Test},
-    template::write_twelve_digits,
+    template::write_twelve_digits, run::tell,
 };
 
 /// Names of keys that tests have written.
@@ -66,7 +66,7 @@ impl Made {
                 deleted += name.delete(&mut connection).map_err(failed)?;
             }
         }
-        eprintln!("cleanup: {deleted} keys deleted");
+        tell(format_args!("cleanup: {deleted} keys deleted"));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     preflight::{Address, Server},
     report::Configuration,
     session::Session,
-    suite::{Form, Test},
+    suite::{Form, Test}, run::tell,
 };
 
 /// Refuses what needs `--yes`. The error is a sentence for stderr.
@@ -40,10 +40,9 @@ pub(crate) fn notes(session: &Session, tests: &[Test]) {
     let names: Vec<&str> =
         tests.iter().filter(|test| has_one_key(test)).map(|test| test.title.split(' ').next().unwrap_or("")).collect();
     if !names.is_empty() {
-        eprintln!(
+        tell(format_args!(
             "NOTE: {} send everything to one key, so one server behind a proxy is measured: add --spread and -r",
-            names.join(", ")
-        );
+            names.join(", ")));
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     options::Options,
     preflight::reason,
     progress::Progress,
-    results::{AgentOutcome, Outcome},
+    results::{AgentOutcome, Outcome}, run::tell,
 };
 
 /// The agents of a run.
@@ -199,7 +199,7 @@ impl Fleet {
             Ok(_) => {}
             Err(error) => {
                 if !agent.is_lost {
-                    eprintln!("WARNING: agent {} is lost: {}", agent.name, reason(&error));
+                    tell(format_args!("WARNING: agent {} is lost: {}", agent.name, reason(&error)));
                 }
                 agent.is_lost = true;
                 part.is_ready = true;
@@ -234,7 +234,7 @@ impl Fleet {
         for (agent, part) in self.agents.iter_mut().zip(parts) {
             let is_due = (began.is_some() || part.is_stopped) && part.outcome.is_none() && part.failure.is_none();
             if is_due && !agent.is_lost && part.heard.elapsed() > SILENCE_MAX {
-                eprintln!("WARNING: agent {} is lost: it says nothing", agent.name);
+                tell(format_args!("WARNING: agent {} is lost: it says nothing", agent.name));
                 agent.is_lost = true;
                 let _ = agent.stream.shutdown(Shutdown::Both);
             }
