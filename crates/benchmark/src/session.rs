@@ -514,7 +514,10 @@ impl Session {
                 report.redis_text(&formats::further_lines(options, outcome));
             }
         }
-        eprint!("{}", formats::notes(outcome));
+        let notes = formats::notes(outcome);
+        if !notes.is_empty() {
+            tell(format_args!("{}", notes.trim_end_matches('\n')));
+        }
         report.add(self, test, outcome);
     }
 

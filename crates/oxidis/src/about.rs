@@ -22,7 +22,8 @@ pub(crate) fn run(tool: &str, arguments: &[OsString]) -> i32 {
         "help" | "--help" | "-h" => show_help(arguments),
         "--version" | "-v" | "version" => print(&format!("oxidis {VERSION}\n")),
         "" => {
-            eprint!("{}", overview(Look::PLAIN));
+            // Nobody is left to tell if the pipe is closed.
+            let _ = std::io::stderr().write_all(overview(Look::PLAIN).as_bytes());
             1
         }
         other => {
@@ -309,6 +310,6 @@ fn print(text: &str) -> i32 {
 }
 
 fn complain(text: &str) -> i32 {
-    eprintln!("oxidis: {text}");
+    let _ = writeln!(std::io::stderr(), "oxidis: {text}");
     1
 }

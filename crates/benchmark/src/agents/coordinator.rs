@@ -112,7 +112,7 @@ impl Fleet {
             );
         }
         let (table, faults) = machines(&agents, &clients, &servers_us);
-        eprint!("{table}");
+        tell(format_args!("{}", table.trim_end_matches('\n')));
         if !faults.is_empty() && !extended.force {
             return Err(format!("Error: {}: run with --force if that is meant", faults.join("; ")));
         }

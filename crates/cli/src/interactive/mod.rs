@@ -262,7 +262,7 @@ impl Shell {
         let elapsed = start.elapsed();
         let cost = commands::table::resolve(words).ok().and_then(|command| command.docs.complexity).unwrap_or("?");
         if self.preferences.bottom_line {
-            let name = text(words.first().map_or(b"", Vec::as_slice)).to_uppercase();
+            let name = words.first().map(|name| text(name).to_uppercase()).unwrap_or_default();
             self.last_cost = format!("{name}: {:.3} ms; {cost}", elapsed.as_secs_f64() * 1e3);
         }
         if self.preferences.timing && self.at_terminal {
