@@ -10,10 +10,11 @@ use resp::Value;
 
 use crate::{
     preflight::{Connection, reason},
+    run::tell,
     safety,
     session::Session,
     suite::{Form, Test},
-    template::write_twelve_digits, run::tell,
+    template::write_twelve_digits,
 };
 
 /// Names of keys that tests have written.

@@ -13,7 +13,8 @@ use crate::{
     extended::ReadFrom,
     options::Options,
     preflight::{Connection, Failure, Server},
-    report::ServerConfig, run::tell,
+    report::ServerConfig,
+    run::tell,
 };
 
 /// A primary.

@@ -193,16 +193,18 @@ fn read_baseline(path: &Path) -> Result<Json, String> {
     let text = fs::read_to_string(path).map_err(|error| reason(&error));
     let parsed =
         text.and_then(|text| serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string()));
-    parsed.and_then(|json: Json| match json.get("tests").is_some_and(Json::is_array) {
-        true => Ok(json),
-        false => Err("it has no tests".to_owned()),
-    }).map_err(|error| {
-        format!(
-            "Error: cannot read the baseline {}: {error}. A run with --output json --output-file {} makes one",
-            path.display(),
-            path.display()
-        )
-    })
+    parsed
+        .and_then(|json: Json| match json.get("tests").is_some_and(Json::is_array) {
+            true => Ok(json),
+            false => Err("it has no tests".to_owned()),
+        })
+        .map_err(|error| {
+            format!(
+                "Error: cannot read the baseline {}: {error}. A run with --output json --output-file {} makes one",
+                path.display(),
+                path.display()
+            )
+        })
 }
 
 /// Lines after the text report: what redis-benchmark has no words for.

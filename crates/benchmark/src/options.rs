@@ -247,7 +247,9 @@ impl Parser {
             "--tls" => self.options.tls = true,
             "--insecure" => self.options.secure.verify = Verify::Nothing,
             "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites"
-            | "--tls-verify-host" => self.options.secure.option(name, value),
+            | "--tls-verify-host" => {
+                self.options.secure.option(name, value);
+            }
             _ => self.compatible(name, &value)?,
         }
         Ok(())

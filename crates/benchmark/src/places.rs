@@ -12,7 +12,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     options::Options,
-    preflight::{Address, Failure, Server}, run::tell,
+    preflight::{Address, Failure, Server},
+    run::tell,
 };
 
 /// Where the connections are to be.
@@ -81,7 +82,8 @@ impl Places {
         if options.extended.is_used && clients >= TOLD_FROM_CLIENTS {
             tell(format_args!(
                 "ports: {ports} local ports × {sources} source addresses × {} servers = {room} for {clients} clients",
-                servers.len()));
+                servers.len()
+            ));
         }
         Ok(places)
     }
@@ -219,7 +221,10 @@ mod tests {
     #[test]
     fn loopback_has_spare_addresses() {
         let spare: Vec<IpAddr> = SpareSources::of(&"127.0.0.1:6379".parse().unwrap()).collect();
-        assert_eq!((spare.len(), spare[0].to_string(), spare[252].to_string()), (253, "127.0.0.2".into(), "127.0.0.254".into()));
+        assert_eq!(
+            (spare.len(), spare[0].to_string(), spare[252].to_string()),
+            (253, "127.0.0.2".into(), "127.0.0.254".into())
+        );
         for other in ["10.0.0.1:6379", "[::1]:6379"] {
             assert_eq!(SpareSources::of(&other.parse().unwrap()).next(), None, "{other}");
         }

@@ -5,8 +5,9 @@ use crate::{
     extended::is_loopback_name,
     preflight::{Address, Server},
     report::Configuration,
+    run::tell,
     session::Session,
-    suite::{Form, Test}, run::tell,
+    suite::{Form, Test},
 };
 
 /// Refuses what needs `--yes`. The error is a sentence for stderr.
@@ -42,7 +43,8 @@ pub(crate) fn notes(session: &Session, tests: &[Test]) {
     if !names.is_empty() {
         tell(format_args!(
             "NOTE: {} send everything to one key, so one server behind a proxy is measured: add --spread and -r",
-            names.join(", ")));
+            names.join(", ")
+        ));
     }
 }
 

@@ -147,7 +147,8 @@ impl Session {
             tell(format_args!(
                 "WARNING: Keepalive disabled. You probably need 'echo 1 > \
                  /proc/sys/net/ipv4/tcp_tw_reuse' for Linux and 'sudo sysctl -w \
-                 net.inet.tcp.msl=1000' for Mac OS X in order to use a lot of clients/requests"));
+                 net.inet.tcp.msl=1000' for Mac OS X in order to use a lot of clients/requests"
+            ));
         }
         if !options.command.is_empty() && options.tests.is_some() && !is_agent {
             tell(format_args!("WARNING: Option -t is ignored."));
@@ -262,7 +263,10 @@ impl Session {
         let options = &self.options;
         if let (Some(log), Some(path)) = (&self.replay, &options.extended.replay) {
             if log.skipped > 0 {
-                tell(format_args!("NOTE: {} recorded commands are left out: they make no sense from here", log.skipped));
+                tell(format_args!(
+                    "NOTE: {} recorded commands are left out: they make no sense from here",
+                    log.skipped
+                ));
             }
             let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
             return Ok(vec![suite::recorded(&format!("REPLAY {name}"), log.names())]);
@@ -526,7 +530,10 @@ impl Session {
         tell(format_args!("{}", aborted.text));
         if let Some(outcome) = &aborted.partial {
             self.add_to(test, outcome, report);
-            tell(format_args!("({} requests had been completed; the figures are those up to the error.)", outcome.finished));
+            tell(format_args!(
+                "({} requests had been completed; the figures are those up to the error.)",
+                outcome.finished
+            ));
             if outcome.agents.iter().any(|agent| agent.is_lost) {
                 return AGENT_LOST;
             }

@@ -267,9 +267,31 @@ pub(crate) fn unknown_tests(options: &Options) -> Vec<(String, Option<&'static s
 
 /// What `-t` may name.
 const TEST_NAMES: &[&str] = &[
-    "ping", "ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop",
-    "zadd", "zpopmin", "lrange", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd", "mget",
-    "function_load", "fcall",
+    "ping",
+    "ping_inline",
+    "ping_mbulk",
+    "set",
+    "get",
+    "incr",
+    "lpush",
+    "rpush",
+    "lpop",
+    "rpop",
+    "sadd",
+    "hset",
+    "spop",
+    "zadd",
+    "zpopmin",
+    "lrange",
+    "lrange_100",
+    "lrange_300",
+    "lrange_500",
+    "lrange_600",
+    "mset",
+    "xadd",
+    "mget",
+    "function_load",
+    "fcall",
 ];
 
 /// The test of a command line. `;` as a word of its own separates commands, and a number before

@@ -314,7 +314,8 @@ fn ports_of_the_other_kind_are_told() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let ask = |options: &[&str]| {
-        let output = std::process::Command::new(our_cli()).args(["-p", &port]).args(options).arg("ping").output().unwrap();
+        let output =
+            std::process::Command::new(our_cli()).args(["-p", &port]).args(options).arg("ping").output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, message) = ask(&["-t", "1", "--tls", "--insecure"]);

@@ -87,7 +87,8 @@ fn whole(tool: &Tool, program: &str, look: Look) -> String {
         let names = tool.sections.iter().map(|section| section.name);
         let names: Vec<&str> = names.chain(tool.topics.iter().map(|topic| topic.name)).collect();
         out.push('\n');
-        let last = format!("One section only: oxidis help {} SECTION, one of {}, examples.", tool.name, names.join(", "));
+        let last =
+            format!("One section only: oxidis help {} SECTION, one of {}, examples.", tool.name, names.join(", "));
         wrap(&mut out, &last, 0, look.width);
     }
     out

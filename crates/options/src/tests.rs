@@ -106,10 +106,8 @@ fn help_fits_its_width() {
 
 #[test]
 fn long_examples_go_on_in_the_next_line() {
-    let tool = Tool {
-        examples: &[("PROGRAM --first 'a b c d' --second-one word --third 3", "Why.")],
-        ..tool(Rules::COMMAND)
-    };
+    let tool =
+        Tool { examples: &[("PROGRAM --first 'a b c d' --second-one word --third 3", "Why.")], ..tool(Rules::COMMAND) };
     let look = Look { width: 32, is_bold: false };
     assert_eq!(
         help(&tool, "oxidis probe", Some("examples"), look).unwrap(),

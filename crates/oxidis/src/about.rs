@@ -97,7 +97,10 @@ fn check_rdb_tool() -> Tool {
 
 const CHECK_AOF_OPTIONS: &[Row] = &[
     row("--fix", "Cuts the file off where it breaks, after asking."),
-    row("--truncate-to-timestamp <time>", "Cuts off what was written after that Unix time; needs aof-timestamp-enabled."),
+    row(
+        "--truncate-to-timestamp <time>",
+        "Cuts off what was written after that Unix time; needs aof-timestamp-enabled.",
+    ),
     row("-h, --help", "This help."),
 ];
 const CHECK_AOF_SECTIONS: &[Section] = &[section("options", "Options", CHECK_AOF_OPTIONS)];

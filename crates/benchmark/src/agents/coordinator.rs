@@ -24,7 +24,8 @@ use crate::{
     options::Options,
     preflight::reason,
     progress::Progress,
-    results::{AgentOutcome, Outcome}, run::tell,
+    results::{AgentOutcome, Outcome},
+    run::tell,
 };
 
 /// The agents of a run.

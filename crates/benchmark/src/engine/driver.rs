@@ -28,7 +28,8 @@ use crate::{
     extended::OnError,
     places::SpareSources,
     preflight::{Address, reason},
-    sys, run::tell,
+    run::tell,
+    sys,
 };
 
 mod opening;

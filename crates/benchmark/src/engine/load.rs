@@ -31,8 +31,9 @@ use crate::{
     latency::{self, Latency},
     random::AdditiveRandom,
     results::{Errors, Interval},
+    run::tell,
     template::{Filler, NOT_CHECKED},
-    values, run::tell,
+    values,
 };
 
 /// What a thread sends, and what it has measured.

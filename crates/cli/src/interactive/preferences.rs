@@ -28,8 +28,18 @@ impl Default for Preferences {
 
 impl Preferences {
     /// The words that `:set` takes.
-    pub(super) const NAMES: &'static [&'static str] =
-        &["hints", "nohints", "keyhints", "nokeyhints", "timing", "notiming", "bottomline", "nobottomline", "pager", "nopager"];
+    pub(super) const NAMES: &'static [&'static str] = &[
+        "hints",
+        "nohints",
+        "keyhints",
+        "nokeyhints",
+        "timing",
+        "notiming",
+        "bottomline",
+        "nobottomline",
+        "pager",
+        "nopager",
+    ];
 
     /// Reads `~/.redisclirc` (or `REDISCLI_RCFILE`), if there is one.
     pub(super) fn load(&mut self) -> Outcome<()> {
