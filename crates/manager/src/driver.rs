@@ -99,7 +99,11 @@ async fn drive_one(app: Arc<App>, id: MoveId, term: Term) {
         match &action {
             Action::Over => return,
             Action::Wait { ms, why } => {
-                app.progress.waits(id, why);
+                // Between two looks at a copy that goes on it waits for nothing that people should know of.
+                let are_there = [&ends.source, &ends.target].into_iter().all(|seat| matches!(seat, Seat::Alive { .. }));
+                if !are_there || driver.status().is_none() {
+                    app.progress.waits(id, why);
+                }
                 // A move that waits for its turn to rest gives its place away.
                 let is_resting =
                     now.topology.find_move(id).is_some_and(|one| one.stage == Stage::Planned && one.paused);

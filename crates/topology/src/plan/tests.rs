@@ -124,6 +124,25 @@ fn memory_is_made_alike_with_few_slots() {
 }
 
 #[test]
+fn a_cluster_of_256_groups_is_planned_for() {
+    let many = groups(SlotSpace::Redis, 256);
+    let full = many.apply_all(&initial(&many).unwrap().changes).unwrap();
+    assert_eq!(counts(&full), [64; 256]);
+    let more = with_group(&full, 257);
+    let plan = rebalance(&more, &[], &Wish::default()).unwrap();
+    assert_eq!(moved_slots(&plan), 63);
+    more.apply_all(&plan.changes).unwrap();
+    // All that is heavy lies in one group.
+    let stats: Vec<SlotStats> = (0..16384)
+        .map(|slot| SlotStats { slot, bytes: if slot < 64 { 1 << 30 } else { 1 << 10 }, ..SlotStats::default() })
+        .collect();
+    let plan = rebalance(&more, &stats, &Wish { by: Measure::Memory, ..Wish::default() }).unwrap();
+    assert!(plan.groups.iter().all(|carried| carried.after < 2 << 30), "{:?}", plan.lines);
+    assert!(moved_slots(&plan) < 500, "{}", moved_slots(&plan));
+    more.apply_all(&plan.changes).unwrap();
+}
+
+#[test]
 fn amounts_are_read_by_people() {
     assert_eq!(amount(Measure::Memory, 1023), "1023 B");
     assert_eq!(amount(Measure::Memory, 1536), "1.5 KiB");
