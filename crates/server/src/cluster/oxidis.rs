@@ -105,7 +105,7 @@ pub(crate) fn ranges(worker: &Worker, argument: &[u8]) -> Result<SlotSet, CmdErr
 }
 
 fn argument<'a>(args: Args<'a>, at: usize) -> Result<&'a [u8], CmdError> {
-    args.get(at).ok_or(CmdError::new("ERR wrong number of arguments, see OXIDIS in docs/cluster.md"))
+    args.get(at).ok_or(CmdError::new("ERR wrong number of arguments, see OXIDIS in docs/cluster-server.md"))
 }
 
 fn join(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
