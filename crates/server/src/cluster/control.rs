@@ -180,7 +180,10 @@ impl Control {
     /// As [`Control::save`], where only a restart would suffer from a failure: it is logged.
     fn save_or_log(&mut self) {
         if let Err(error) = self.save() {
-            log!(Level::Warning, "The cluster's file cannot be written, a restart would begin from an older one: {error}");
+            log!(
+                Level::Warning,
+                "The cluster's file cannot be written, a restart would begin from an older one: {error}"
+            );
         }
     }
 
@@ -199,7 +202,12 @@ impl Control {
             role == Role::Primary && view.group(group).is_some_and(|group| group.replicas().next().is_none())
         });
         if map.home.is_none() {
-            log!(Level::Warning, "The cluster's view (term {}, epoch {}) does not name this server", view.term, view.epoch);
+            log!(
+                Level::Warning,
+                "The cluster's view (term {}, epoch {}) does not name this server",
+                view.term,
+                view.epoch
+            );
         }
         cluster.map.store(Some(map.clone()));
         let kept = self.kept.clone();
@@ -477,12 +485,8 @@ impl Control {
             Some(_) => Tenure::REPLICATED,
             None => Tenure::FOREIGN,
         };
-        let mut wanted: Vec<Tenure> = self
-            .shared
-            .keyspace
-            .slots()
-            .map(|slot| if map.is_ours(slot) { own } else { Tenure::FOREIGN })
-            .collect();
+        let mut wanted: Vec<Tenure> =
+            self.shared.keyspace.slots().map(|slot| if map.is_ours(slot) { own } else { Tenure::FOREIGN }).collect();
         let mut set = |slots: &SlotSet, change: &dyn Fn(Tenure) -> Tenure| {
             for slot in slots_of(slots) {
                 if let Some(tenure) = wanted.get_mut(slot.index()) {
