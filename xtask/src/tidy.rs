@@ -34,8 +34,18 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "commands", "doctor", "keyspace", "member", "net", "options", "persistence", "rdb", "replication", "resp",
-            "script", "topology",
+            "commands",
+            "doctor",
+            "keyspace",
+            "member",
+            "net",
+            "options",
+            "persistence",
+            "rdb",
+            "replication",
+            "resp",
+            "script",
+            "topology",
         ],
     ),
     // The server's users, log and process: what both are to clients and to the machine.

@@ -109,16 +109,9 @@ fn commands_are_judged_by_their_slots() {
     let refused = first.call(&["EVAL", &strict, "0"]).unwrap().text();
     assert!(refused.contains("Script attempted to access keys that do not hash to the same slot"), "{refused}");
     // A pipeline of both.
-    let mixed: Vec<Vec<String>> = [a, &other, a]
-        .iter()
-        .map(|key| vec!["GET".to_owned(), (*key).clone()])
-        .collect();
-    let texts: Vec<String> = first
-        .pipeline(&mixed)
-        .unwrap()
-        .iter()
-        .map(|reply| reply.text().trim_start_matches('-').to_owned())
-        .collect();
+    let mixed: Vec<Vec<String>> = [a, &other, a].iter().map(|key| vec!["GET".to_owned(), (*key).clone()]).collect();
+    let texts: Vec<String> =
+        first.pipeline(&mixed).unwrap().iter().map(|reply| reply.text().trim_start_matches('-').to_owned()).collect();
     assert_eq!(texts, ["3", moved.as_str(), "3"]);
     // A proxy's connection.
     first.check("OXIDIS PROXY p", "+OK");

@@ -73,11 +73,8 @@ impl State {
     pub fn is_plain(self) -> bool {
         // Watching alone changes nothing until EXEC; eviction protection neither. Rights are looked at there, too.
         // So are the slots that a cluster gives to this server.
-        let looked_at = State::WATCHING.0
-            | State::NO_EVICT.0
-            | State::RESTRICTED.0
-            | State::READS_REPLICA.0
-            | State::PROXY.0;
+        let looked_at =
+            State::WATCHING.0 | State::NO_EVICT.0 | State::RESTRICTED.0 | State::READS_REPLICA.0 | State::PROXY.0;
         self.0 & !looked_at == 0
     }
 }

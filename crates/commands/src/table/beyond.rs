@@ -42,7 +42,11 @@ pub(super) static ROWS: [CommandSpec; 3] = [
                     "O(1), the stream apart.",
                     "Takes slots over from another server: its stream, and what the manager decides.",
                 )
-                .arguments(&[string("step"), integer("move"), string("argument").multiple().optional()]),
+                .arguments(&[
+                    string("step"),
+                    integer("move"),
+                    string("argument").multiple().optional(),
+                ]),
             ),
             row(OxidisJoin, "oxidis|join", -4, OXIDIS, IMPLIED).docs(
                 &docs(Group::Cluster, "7.2.0", "O(N), N: slots.", "Makes this server a member of a cluster.")
@@ -61,7 +65,11 @@ pub(super) static ROWS: [CommandSpec; 3] = [
                     "O(1), the copy apart.",
                     "Moves slots to another server, as the manager decides.",
                 )
-                .arguments(&[string("step"), integer("move"), string("argument").multiple().optional()]),
+                .arguments(&[
+                    string("step"),
+                    integer("move"),
+                    string("argument").multiple().optional(),
+                ]),
             ),
             row(OxidisProxy, "oxidis|proxy", 3, OXIDIS, IMPLIED).docs(
                 &docs(Group::Cluster, "7.2.0", "O(1)", "Says that this connection is a proxy's.")

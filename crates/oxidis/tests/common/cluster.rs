@@ -88,7 +88,12 @@ fn serve(stream: &TcpStream, said: &(Mutex<Said>, Condvar)) {
         let body = String::from_utf8(body).unwrap();
         let number = |name: &str| -> u64 {
             let Some(at) = body.find(&format!("\"{name}\":")) else { return 0 };
-            body[at + name.len() + 3..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+            body[at + name.len() + 3..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect::<String>()
+                .parse()
+                .unwrap_or(0)
         };
         let (has, wait_ms) = ((number("term"), number("epoch")), number("wait_ms"));
         let until = Instant::now() + Duration::from_millis(wait_ms);
@@ -101,10 +106,8 @@ fn serve(stream: &TcpStream, said: &(Mutex<Said>, Condvar)) {
             return;
         }
         let view = if (now.term, now.epoch) > has { now.view.as_str() } else { "null" };
-        let text = format!(
-            "{{\"term\":{},\"epoch\":{},\"lease_ms\":{},\"view\":{view}}}",
-            now.term, now.epoch, now.lease_ms
-        );
+        let text =
+            format!("{{\"term\":{},\"epoch\":{},\"lease_ms\":{},\"view\":{view}}}", now.term, now.epoch, now.lease_ms);
         drop(now);
         let reply = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",

@@ -3,7 +3,6 @@
 //! Texts and rules are Redis Cluster's. Whoever asks under the slots' locks gets an answer that stays true until they go
 //! back; before MULTI's queue and for shard channels, which lock nothing, it is a hint, and EXEC asks again.
 
-use super::Map;
 use crate::exec::single::{self, Slots};
 use crate::exec::{Step, transaction};
 use crate::session::{Session, State};
@@ -66,13 +65,10 @@ impl Shared {
     /// The answer to a command on a slot that is not served here.
     pub(crate) fn redirection(&self, slot: Slot) -> Verdict {
         let Some(map) = self.cluster.map() else { return Verdict::Refused(DOWN) };
-        Shared::redirection_by(&map, slot)
-    }
-
-    fn redirection_by(map: &Map, slot: Slot) -> Verdict {
         let is_primary_here = matches!(map.home, Some((_, topology::Role::Primary)));
         if is_primary_here && map.is_ours(slot) {
-            return Verdict::Again;
+            // It is about to be served, unless this server has still to be promoted.
+            return if self.replication.is_replica() { Verdict::Refused(DOWN) } else { Verdict::Again };
         }
         Verdict::Refused(match map.address(slot) {
             Some(address) => moved(slot, address),
@@ -139,12 +135,7 @@ impl Worker {
     }
 
     /// As [`Worker::admit`], keeping the locks.
-    pub(crate) fn judge_slots(
-        &self,
-        id: ConnId,
-        slots: &[Slot],
-        allowed: Tenure,
-    ) -> Result<Option<Step>, CmdError> {
+    pub(crate) fn judge_slots(&self, id: ConnId, slots: &[Slot], allowed: Tenure) -> Result<Option<Step>, CmdError> {
         match self.shared.judge(&self.locks, slots, allowed) {
             Verdict::Runs => Ok(None),
             Verdict::Waits => {

@@ -180,7 +180,10 @@ impl Control {
     /// As [`Control::save`], where only a restart would suffer from a failure: it is logged.
     fn save_or_log(&mut self) {
         if let Err(error) = self.save() {
-            log!(Level::Warning, "The cluster's file cannot be written, a restart would begin from an older one: {error}");
+            log!(
+                Level::Warning,
+                "The cluster's file cannot be written, a restart would begin from an older one: {error}"
+            );
         }
     }
 
@@ -199,9 +202,15 @@ impl Control {
             role == Role::Primary && view.group(group).is_some_and(|group| group.replicas().next().is_none())
         });
         if map.home.is_none() {
-            log!(Level::Warning, "The cluster's view (term {}, epoch {}) does not name this server", view.term, view.epoch);
+            log!(
+                Level::Warning,
+                "The cluster's view (term {}, epoch {}) does not name this server",
+                view.term,
+                view.epoch
+            );
         }
         cluster.map.store(Some(map.clone()));
+        let kept = self.kept.clone();
         // What was decided up to here, the view shows.
         cluster.departed.lock().retain(|departed| departed.newness > newness);
         self.granted.retain(|(_, granted)| *granted > newness);
@@ -214,6 +223,16 @@ impl Control {
         self.settle_all();
         if alone {
             cluster.authority.always.store(true, Ordering::SeqCst);
+        }
+        if self.kept != kept {
+            self.save_or_log();
+        }
+    }
+
+    /// This server has become a primary or a replica.
+    pub(crate) fn role_changed(&mut self) {
+        if self.shared.cluster.is_managed() {
+            self.settle_all();
         }
     }
 
@@ -402,6 +421,8 @@ impl Control {
         }
         self.end_arrival(id);
         self.settle(Some(slots), None);
+        // Last: clients wait for the slots, and until it is written a restart asks the view.
+        self.save_or_log();
     }
 
     /// A take-over has come to nothing: what came is dropped.
@@ -413,13 +434,10 @@ impl Control {
         self.discard(&hidden);
     }
 
+    /// Forgets a take-over; what is kept of it is to be saved by the caller.
     fn end_arrival(&mut self, id: u64) {
         self.arriving.retain(|(other, _)| *other != id);
-        let before = self.kept.coming.len();
         self.kept.coming.retain(|other| other.id != id);
-        if self.kept.coming.len() != before {
-            self.save_or_log();
-        }
         self.shared.cluster.incoming.lock().retain(|other| {
             if other.id == id {
                 other.end();
@@ -460,17 +478,15 @@ impl Control {
             return vec![Tenure::SERVED; count];
         }
         let Some(map) = cluster.map() else { return vec![Tenure::FOREIGN; count] };
+        // One that is to be the primary and still follows another has not all data yet.
+        let is_replica = self.shared.replication.is_replica();
         let own = match map.home {
-            Some((_, Role::Primary)) => Tenure::SERVED,
-            Some((_, Role::Replica)) => Tenure::REPLICATED,
+            Some((_, Role::Primary)) if !is_replica => Tenure::SERVED,
+            Some(_) => Tenure::REPLICATED,
             None => Tenure::FOREIGN,
         };
-        let mut wanted: Vec<Tenure> = self
-            .shared
-            .keyspace
-            .slots()
-            .map(|slot| if map.is_ours(slot) { own } else { Tenure::FOREIGN })
-            .collect();
+        let mut wanted: Vec<Tenure> =
+            self.shared.keyspace.slots().map(|slot| if map.is_ours(slot) { own } else { Tenure::FOREIGN }).collect();
         let mut set = |slots: &SlotSet, change: &dyn Fn(Tenure) -> Tenure| {
             for slot in slots_of(slots) {
                 if let Some(tenure) = wanted.get_mut(slot.index()) {

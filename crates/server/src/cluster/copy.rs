@@ -117,8 +117,7 @@ impl Stream {
             AccessForm::Frequency(clock) => Some((b"FREQ".as_slice(), clock.frequency(entry.access()))),
         };
         let accessed = accessed.map(|(word, number)| (word, number.to_string()));
-        let mut words: Vec<&[u8]> =
-            vec![b"RESTORE", entry.key(), at.as_bytes(), &payload, b"REPLACE", b"ABSTTL"];
+        let mut words: Vec<&[u8]> = vec![b"RESTORE", entry.key(), at.as_bytes(), &payload, b"REPLACE", b"ABSTTL"];
         if let Some((word, number)) = &accessed {
             words.extend([word, number.as_bytes()]);
         }

@@ -259,7 +259,8 @@ mod tests {
             let parsed = parse_request(rest, &mut ParseState::default(), &Limits::new(1 << 20), &mut request);
             assert_eq!(parsed, Parse::Request);
             let args = request.args(rest);
-            words.push(args.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" "));
+            words
+                .push(args.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" "));
             at += request.consumed();
         }
         Ok(words.join("; "))
@@ -290,7 +291,10 @@ mod tests {
             format!("SELECT 0; MSET a 1 c 3; DEL a; OXIDIS SLOTS DROP {both}; OXIDIS SLOTS DROP {both} 0")
         );
         let drop = format!("OXIDIS SLOTS DROP {}-16383", slot("a"));
-        assert_eq!(told(&["a"], |_| 0, &["SELECT 0", &drop]).unwrap(), format!("SELECT 0; OXIDIS SLOTS DROP {}", slot("a")));
+        assert_eq!(
+            told(&["a"], |_| 0, &["SELECT 0", &drop]).unwrap(),
+            format!("SELECT 0; OXIDIS SLOTS DROP {}", slot("a"))
+        );
         assert!(told(&["a"], |_| 0, &["SELECT 0", "RENAME a b"]).is_err());
         assert!(told(&["a"], |_| 0, &["SELECT 0", "SWAPDB 0 1"]).is_err());
     }

@@ -198,9 +198,10 @@ pub(crate) fn abort(control: &mut Control, id: u64) {
 
 /// The connection of the source is gone.
 pub(crate) fn connection_lost(control: &mut Control, id: u64, worker: u16, connection: ConnId) {
-    let lost = control.shared.cluster.incoming_of(id).filter(|incoming| {
-        incoming.is_brought_by(worker, connection) && !incoming.is_confirmed.load(Ordering::SeqCst)
-    });
+    let lost =
+        control.shared.cluster.incoming_of(id).filter(|incoming| {
+            incoming.is_brought_by(worker, connection) && !incoming.is_confirmed.load(Ordering::SeqCst)
+        });
     if lost.is_some() {
         log!(Level::Warning, "Move {id}: the source is gone before all was there, what came is dropped");
         abort(control, id);

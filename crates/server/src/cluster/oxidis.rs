@@ -84,7 +84,11 @@ fn text_of(argument: &[u8]) -> Result<&str, CmdError> {
 fn name_of(argument: &[u8]) -> Result<String, CmdError> {
     let name = text_of(argument)?;
     let fine = !name.is_empty() && name.len() <= NAME_MAX && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if fine { Ok(name.to_owned()) } else { Err(CmdError::new("ERR a name is 1 to 128 visible characters without spaces")) }
+    if fine {
+        Ok(name.to_owned())
+    } else {
+        Err(CmdError::new("ERR a name is 1 to 128 visible characters without spaces"))
+    }
 }
 
 fn number(argument: &[u8]) -> Result<u64, CmdError> {
@@ -105,7 +109,7 @@ pub(crate) fn ranges(worker: &Worker, argument: &[u8]) -> Result<SlotSet, CmdErr
 }
 
 fn argument<'a>(args: Args<'a>, at: usize) -> Result<&'a [u8], CmdError> {
-    args.get(at).ok_or(CmdError::new("ERR wrong number of arguments, see OXIDIS in docs/cluster.md"))
+    args.get(at).ok_or(CmdError::new("ERR wrong number of arguments, see OXIDIS in docs/cluster-server.md"))
 }
 
 fn join(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {

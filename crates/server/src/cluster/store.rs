@@ -129,8 +129,7 @@ mod tests {
     fn what_is_kept_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("nodes.conf");
-        let config =
-            Config { cluster_config_file: file.as_os_str().as_bytes().to_vec(), ..Config::default() };
+        let config = Config { cluster_config_file: file.as_os_str().as_bytes().to_vec(), ..Config::default() };
         assert_eq!(load(&config), None);
         let kept = Kept {
             member: "a".to_owned(),

@@ -77,12 +77,7 @@ impl Wire {
     ///
     /// # Errors
     /// The connection failed, or time was over.
-    pub(crate) fn ask(
-        &mut self,
-        words: &[&[u8]],
-        until: Instant,
-        goes_on: impl Fn() -> bool,
-    ) -> Result<Value, Fault> {
+    pub(crate) fn ask(&mut self, words: &[&[u8]], until: Instant, goes_on: impl Fn() -> bool) -> Result<Value, Fault> {
         while self.late > 0 {
             let reply = self.reply(until, &goes_on)?;
             self.late -= 1;

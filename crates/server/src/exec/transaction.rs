@@ -83,12 +83,7 @@ fn end_multi(session: &mut Session) -> Option<Multi> {
 }
 
 /// WATCH.
-pub(crate) fn watch(
-    worker: &mut Worker,
-    id: ConnId,
-    session: &mut Session,
-    args: Args<'_>,
-) -> Result<Step, CmdError> {
+pub(crate) fn watch(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     if session.state.has(State::IN_MULTI) {
         return Err(CmdError::new("ERR WATCH inside MULTI is not allowed"));
     }

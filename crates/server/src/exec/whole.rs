@@ -365,7 +365,8 @@ fn empty(worker: &mut Worker, only: Option<DbIndex>) {
     }
     if !spared.is_empty() {
         // Recorded as what it came to, so that the log and replicas spare the same slots.
-        let all: SlotSet = worker.locks.keyspace().slots().filter_map(|slot| u16::try_from(slot.index()).ok()).collect();
+        let all: SlotSet =
+            worker.locks.keyspace().slots().filter_map(|slot| u16::try_from(slot.index()).ok()).collect();
         let emptied = all.difference(&spared.into_iter().collect());
         worker.locks.effects.suppress();
         crate::cluster::discard::record_drop(&mut worker.locks, &emptied.to_string(), only);

@@ -3,8 +3,8 @@
 use super::run::{INLINE_US, Place, Target, Why};
 use super::running::{Details, Running};
 use crate::acl::log::Context;
-use crate::cluster::admit::{DOWN_FOR_SCRIPT, NOT_LOCAL, NOT_SAME_SLOT, Verdict, allowed};
 use crate::clients::Caller;
+use crate::cluster::admit::{DOWN_FOR_SCRIPT, NOT_LOCAL, NOT_SAME_SLOT, Verdict, allowed};
 use crate::exec::{Step, single, whole};
 use crate::process::log::Level;
 use crate::session::Session;
