@@ -101,12 +101,16 @@ impl Worker {
         let plan = match routing::plan(spec, &args, self.map.space) {
             // One server that has everything is right about any keys.
             Err(error) if error.0 == CROSS_SLOT && self.map.kind == Kind::Plain && self.only_owner.is_some() => {
-                Plan::Fixed
+                if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
             }
             Err(error) => return self.refuse_request(place, error.0.as_bytes()),
             Ok(plan) => plan,
         };
         match plan {
+            Plan::Slot(slot) if !self.readers.is_empty() && spec.flags.contains(Flags::READONLY) => {
+                let reader = self.readers.get(usize::from(slot)).copied().filter(|reader| *reader != NO_OWNER);
+                self.to_backend(place, reader.map(u32::from), args, canonical)
+            }
             Plan::Slot(slot) => self.to_slot(place, slot, args, canonical),
             Plan::Fixed => self.to_slot(place, FIXED_SLOT, args, canonical),
             Plan::Split(split) => self.to_owners(place, split, args, canonical),
@@ -158,7 +162,11 @@ impl Worker {
 
     /// Sends a request to the owner of a slot, as it came if that is as we would write it.
     pub(crate) fn to_slot(&mut self, place: u32, slot: u16, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
-        let Some(backend) = self.owner_of(slot) else {
+        self.to_backend(place, self.owner_of(slot), args, canonical)
+    }
+
+    fn to_backend(&mut self, place: u32, backend: Option<u32>, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+        let Some(backend) = backend else {
             self.shared.map.request_refresh();
             return self.refuse_request(place, NOT_SERVED.as_bytes());
         };
