@@ -250,7 +250,9 @@ impl Worker {
                     self.fail_lane(place, &format!("did not answer in {} ms", connect_timeout.as_millis()));
                 }
                 LaneState::Opening(_) | LaneState::Probing(_) => {}
-                LaneState::Down(until) if is_over(until) && lane.owner.is_none() => {
+                LaneState::Down(until)
+                    if is_over(until) && (lane.owner.is_none() || Worker::is_listening_lane(lane)) =>
+                {
                     let address = self.backends.get(lane.backend as usize).map(|backend| backend.address);
                     let is_known = self.map.backends.iter().any(|backend| Some(backend.address) == address);
                     if is_known || now.saturating_duration_since(lane.used) < FORGET_AFTER {
