@@ -32,6 +32,15 @@ fn scan_all(client: &mut Client) -> Vec<String> {
     }
 }
 
+/// Ends threads that go on until a flag says so, when the test itself has failed.
+struct StopAtEnd<'a>(&'a AtomicBool, bool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(self.1, Ordering::SeqCst);
+    }
+}
+
 /// One writer and its registers: each value is written once, and read back.
 struct Register {
     key: String,
@@ -85,6 +94,7 @@ fn a_stock_cluster_is_resharded_and_fails_over_behind_plain_clients() {
     let quiet_writers = AtomicU64::new(0);
     const WRITERS: u64 = 3;
     std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop, true);
         for writer in 0..WRITERS {
             let (proxy, stop, writes, errors, quiet, quiet_writers) = (&proxy, &stop, &writes, &errors, &quiet, &quiet_writers);
             scope.spawn(move || {
@@ -168,6 +178,7 @@ fn a_scan_misses_nothing_while_slots_move() {
     }
     let moving = AtomicBool::new(true);
     std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&moving, false);
         let (proxy, names) = (&proxy, &names);
         let moving_too = &moving;
         let scanner = scope.spawn(move || {
