@@ -22,7 +22,7 @@ Sends the same random commands to Oxidis and to a Redis and compares every reply
   --peer PATH      the Redis to compare with (default: redis-server of the PATH);
                    with a 7.2 nothing is excused
   --failures N     stop after so many kinds of failure (default 10)
-  --proxy          through a proxy before three servers, all keys in one slot
+  --proxy          through a proxy before the server
   --arg DIRECTIVE  a directive for Oxidis, such as `--arg=--io-threads=4`; may be repeated
   --differences    print the table of differences between Redis 7.0 and 7.2
 
@@ -85,7 +85,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         options.subject = options.subject.args(&directives);
         return run(&options);
     }
-    let servers: Vec<Server> = (0..3).map(|_| Server::oxidis(&directives)).collect();
+    let servers: Vec<Server> = (0..1).map(|_| Server::oxidis(&directives)).collect();
     options.behind = servers.iter().map(Server::port).collect();
     options.subject = Launch::proxy_over(&options.behind);
     run(&options)

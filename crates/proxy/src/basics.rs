@@ -180,7 +180,8 @@ impl Worker {
 
     fn select(&mut self, place: u32, args: Args<'_>) -> Result<(), String> {
         let db = resp::num::parse_i64(args.get(1).unwrap_or_default())
-            .ok_or_else(|| "ERR invalid DB index".to_owned())?;
+            .filter(|db| i32::try_from(*db).is_ok())
+            .ok_or_else(|| "ERR value is not an integer or out of range".to_owned())?;
         let databases = if self.map.kind == Kind::Cluster { 1 } else { i64::from(self.config.base.databases) };
         if self.map.kind == Kind::Cluster && db != 0 {
             return Err("ERR SELECT is not allowed in cluster mode".to_owned());

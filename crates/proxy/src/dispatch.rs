@@ -10,9 +10,9 @@ use crate::backend::{Record, To};
 use crate::client::State;
 use crate::join::Join;
 use crate::measure;
-use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Route, Split, plan::CROSS_SLOT, split};
+use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Route, Split, split};
 use crate::service::Worker;
-use crate::slots::{Kind, NO_OWNER};
+use crate::slots::NO_OWNER;
 
 /// Redis' text for a slot without an owner.
 const NOT_SERVED: &str = "CLUSTERDOWN Hash slot not served";
@@ -100,7 +100,7 @@ impl Worker {
     fn run_plan(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let plan = match routing::plan(spec, &args, self.map.space) {
             // One server that has everything is right about any keys.
-            Err(error) if error.0 == CROSS_SLOT && self.map.kind == Kind::Plain && self.only_owner.is_some() => {
+            Err(error) if error.is_about_slots() && self.is_one_server() => {
                 if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
             }
             Err(error) => return self.refuse_request(place, error.0.as_bytes()),

@@ -236,7 +236,7 @@ impl Worker {
         }
         let slot = match routing::slot_of_call(spec, &args, self.map.space) {
             Ok(slot) => slot.unwrap_or(FIXED_SLOT),
-            Err(error) if error.0 == routing::plan::CROSS_SLOT && self.is_one_server() => FIXED_SLOT,
+            Err(error) if error.is_about_slots() && self.is_one_server() => FIXED_SLOT,
             Err(error) => return self.refuse_request(place, error.0.as_bytes()),
         };
         let watching = match watched {

@@ -46,7 +46,7 @@ impl Queue {
         is_one_server: bool,
     ) -> Result<(), RouteError> {
         let slot = match slot_within(spec, args, space) {
-            Err(error) if is_one_server && error.0 == plan::CROSS_SLOT => None,
+            Err(error) if is_one_server && error.is_about_slots() => None,
             slot => slot.inspect_err(|_| self.is_aborted = true)?,
         };
         let slot = slot.filter(|_| !is_one_server);
