@@ -265,7 +265,7 @@ impl Worker {
                 LaneState::Down(_) => {}
                 LaneState::Open => {
                     let is_late = lane.owner.is_none()
-                        && lane.waiting_since().is_some_and(|since| {
+                        && lane.silent_since().is_some_and(|since| {
                             now.saturating_duration_since(since) >= timeout + MARK_EVERY
                         });
                     if is_late {
