@@ -7,7 +7,7 @@ use resp::{Args, Proto};
 use server::acl::DEFAULT_USER;
 
 use crate::backend::LaneKind;
-use crate::client::State;
+use crate::client::{Pause, State};
 use crate::dispatch::Step;
 use crate::service::Worker;
 use crate::slots::Kind;
@@ -60,6 +60,12 @@ impl Worker {
 
     /// A command that the proxy answers itself.
     pub(crate) fn run_here(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>) -> Step {
+        // On another lane what follows would overtake what was sent before.
+        let changes_lane = matches!(spec.id, CommandId::Select | CommandId::Hello | CommandId::Reset);
+        if changes_lane && self.clients.get(place as usize).is_some_and(|client| !client.order.is_empty()) {
+            self.pause(place, Pause::Drain);
+            return Step::Again;
+        }
         let result = match spec.id {
             CommandId::Auth => self.auth(place, args),
             CommandId::Hello => self.hello(place, args),
@@ -174,7 +180,8 @@ impl Worker {
 
     fn select(&mut self, place: u32, args: Args<'_>) -> Result<(), String> {
         let db = resp::num::parse_i64(args.get(1).unwrap_or_default())
-            .ok_or_else(|| "ERR invalid DB index".to_owned())?;
+            .filter(|db| i32::try_from(*db).is_ok())
+            .ok_or_else(|| "ERR value is not an integer or out of range".to_owned())?;
         let databases = if self.map.kind == Kind::Cluster { 1 } else { i64::from(self.config.base.databases) };
         if self.map.kind == Kind::Cluster && db != 0 {
             return Err("ERR SELECT is not allowed in cluster mode".to_owned());

@@ -10,9 +10,9 @@ use crate::backend::{Record, To};
 use crate::client::State;
 use crate::join::Join;
 use crate::measure;
-use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Route, Split, plan::CROSS_SLOT, split};
+use crate::routing::{self, FIXED_SLOT, Merge, Part, Plan, Route, Split, split};
 use crate::service::Worker;
-use crate::slots::{Kind, NO_OWNER};
+use crate::slots::NO_OWNER;
 
 /// Redis' text for a slot without an owner.
 const NOT_SERVED: &str = "CLUSTERDOWN Hash slot not served";
@@ -100,13 +100,17 @@ impl Worker {
     fn run_plan(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let plan = match routing::plan(spec, &args, self.map.space) {
             // One server that has everything is right about any keys.
-            Err(error) if error.0 == CROSS_SLOT && self.map.kind == Kind::Plain && self.only_owner.is_some() => {
-                Plan::Fixed
+            Err(error) if error.is_about_slots() && self.is_one_server() => {
+                if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
             }
             Err(error) => return self.refuse_request(place, error.0.as_bytes()),
             Ok(plan) => plan,
         };
         match plan {
+            Plan::Slot(slot) if !self.readers.is_empty() && spec.flags.contains(Flags::READONLY) => {
+                let reader = self.readers.get(usize::from(slot)).copied().filter(|reader| *reader != NO_OWNER);
+                self.to_backend(place, reader.map(u32::from), args, canonical)
+            }
             Plan::Slot(slot) => self.to_slot(place, slot, args, canonical),
             Plan::Fixed => self.to_slot(place, FIXED_SLOT, args, canonical),
             Plan::Split(split) => self.to_owners(place, split, args, canonical),
@@ -158,7 +162,11 @@ impl Worker {
 
     /// Sends a request to the owner of a slot, as it came if that is as we would write it.
     pub(crate) fn to_slot(&mut self, place: u32, slot: u16, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
-        let Some(backend) = self.owner_of(slot) else {
+        self.to_backend(place, self.owner_of(slot), args, canonical)
+    }
+
+    fn to_backend(&mut self, place: u32, backend: Option<u32>, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+        let Some(backend) = backend else {
             self.shared.map.request_refresh();
             return self.refuse_request(place, NOT_SERVED.as_bytes());
         };

@@ -218,7 +218,11 @@ impl Worker {
         }
         let backend = match self.only_owner {
             Some(owner) => owner,
-            None => *self.owners.get(self.map.space.slot(args.get(usize::from(position))?).index())?,
+            None => {
+                let slot = self.map.space.slot(args.get(usize::from(position))?).index();
+                let reads_elsewhere = !self.readers.is_empty() && spec.flags.contains(table::Flags::READONLY);
+                *(if reads_elsewhere { &self.readers } else { &self.owners }).get(slot)?
+            }
         };
         if backend == NO_OWNER || rules.is_some_and(|rules| !check::allows_single(rules, spec, &args)) {
             return None;

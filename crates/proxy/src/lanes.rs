@@ -24,6 +24,7 @@ use crate::backend::greeting::{self, Credentials};
 use crate::backend::lane::MARK_EVERY;
 use crate::backend::{Lane, LaneKind, LaneState, Record, To};
 use crate::client::Pause;
+use crate::config::ReplicaReads;
 use crate::join;
 use crate::service::{Conn, Later, Worker};
 use crate::slots::Kind;
@@ -111,7 +112,8 @@ impl Worker {
                 };
                 let name = (self.map.kind == Kind::Native).then_some(&*self.shared.run_id);
                 let mut words = Vec::new();
-                lane.greeting_left = greeting::write(&mut words, lane.kind, &credentials, name);
+                let reads = self.config.replica_reads != ReplicaReads::Never && self.map.kind != Kind::Plain;
+                lane.greeting_left = greeting::write(&mut words, lane.kind, &credentials, name, reads);
                 lane.conn = Some(conn);
                 conns.write(conn, &words);
             }
@@ -137,6 +139,9 @@ impl Worker {
         self.mark_dirty(place);
         if is_listening {
             self.listening_open();
+        }
+        if self.config.replica_reads != ReplicaReads::Never {
+            self.choose_readers();
         }
     }
 
@@ -198,6 +203,9 @@ impl Worker {
         }
         // The topology may have changed without anybody's telling us.
         self.shared.map.request_refresh();
+        if !self.readers.is_empty() {
+            self.choose_readers();
+        }
     }
 
     /// Who waits for a record's replies gets an error for each.
@@ -242,7 +250,9 @@ impl Worker {
                     self.fail_lane(place, &format!("did not answer in {} ms", connect_timeout.as_millis()));
                 }
                 LaneState::Opening(_) | LaneState::Probing(_) => {}
-                LaneState::Down(until) if is_over(until) && lane.owner.is_none() => {
+                LaneState::Down(until)
+                    if is_over(until) && (lane.owner.is_none() || Worker::is_listening_lane(lane)) =>
+                {
                     let address = self.backends.get(lane.backend as usize).map(|backend| backend.address);
                     let is_known = self.map.backends.iter().any(|backend| Some(backend.address) == address);
                     if is_known || now.saturating_duration_since(lane.used) < FORGET_AFTER {
@@ -255,7 +265,7 @@ impl Worker {
                 LaneState::Down(_) => {}
                 LaneState::Open => {
                     let is_late = lane.owner.is_none()
-                        && lane.waiting_since().is_some_and(|since| {
+                        && lane.silent_since().is_some_and(|since| {
                             now.saturating_duration_since(since) >= timeout + MARK_EVERY
                         });
                     if is_late {

@@ -28,7 +28,10 @@ impl Worker {
     /// A backend has sent something.
     pub(crate) fn lane_data(&mut self, place: u32, input: &[u8]) -> Flow {
         let mut at = 0;
-        if self.lanes.get(place as usize).is_none_or(|lane| lane.greeting_left > 0) {
+        let now = self.now;
+        let Some(lane) = self.lanes.get_mut(place as usize) else { return flow(input.len(), Then::CloseNow) };
+        lane.heard = now;
+        if lane.greeting_left > 0 {
             match self.greeted(place, input) {
                 Some(consumed) => at = consumed,
                 None => return flow(input.len(), Then::CloseNow),

@@ -23,7 +23,7 @@ use slab::Slab;
 
 use crate::backend::{Backend, Lane, LaneState};
 use crate::client::{Client, NO_CHUNK, Pause, State};
-use crate::config::Config;
+use crate::config::{Config, ReplicaReads};
 use crate::forward::KeyPositions;
 use crate::redirect::Retry;
 use crate::replies::Answered;
@@ -88,6 +88,8 @@ pub struct Worker {
     pub map_version: u64,
     /// By slot: a place in `backends`, or [`NO_OWNER`].
     pub(crate) owners: Vec<u16>,
+    /// The same for reads; empty: as for writes.
+    pub(crate) readers: Vec<u16>,
     /// The backend that owns all slots, if one does.
     pub(crate) only_owner: Option<u16>,
     pub(crate) key_positions: &'static KeyPositions,
@@ -161,6 +163,7 @@ impl Worker {
             map: shared.map.load(),
             map_version: 0,
             owners: Vec::new(),
+            readers: Vec::new(),
             only_owner: None,
             key_positions: crate::forward::key_positions(),
             request: Request::new(),
@@ -197,7 +200,12 @@ impl Worker {
     }
 
     fn adopt_config(&mut self) {
+        let before = (self.config.replica_reads, self.config.zone.clone());
         self.config = self.shared.config.snapshot();
+        if before != (self.config.replica_reads, self.config.zone.clone()) {
+            // The map is looked at anew.
+            self.map_version = 0;
+        }
         // Negative: none is slow enough.
         self.slow_us = u32::try_from(self.config.base.slowlog_log_slower_than).unwrap_or(u32::MAX);
     }
@@ -232,7 +240,46 @@ impl Worker {
         let place_of = |owner: &u16| places.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER);
         self.owners = map.owners.iter().map(place_of).collect();
         self.only_owner = map.only_owner().map(|owner| place_of(&owner)).filter(|place| *place != NO_OWNER);
+        self.choose_readers();
         self.settle_all();
+    }
+
+    /// Chooses for each group where this worker's reads go.
+    pub(crate) fn choose_readers(&mut self) {
+        let map = self.map.clone();
+        let policy = self.config.replica_reads;
+        if policy == ReplicaReads::Never || map.replicas.iter().all(Vec::is_empty) {
+            self.readers = Vec::new();
+            return;
+        }
+        let own_zone = self.config.zone.clone();
+        let mut chosen = Vec::new();
+        for (number, backend) in map.backends.iter().enumerate() {
+            let primary = self.backend_at(&backend.name, backend.address);
+            let replicas = map.replicas.get(number).map(Vec::as_slice).unwrap_or_default();
+            let wanted = replicas.iter().filter(|replica| {
+                policy == ReplicaReads::Prefer || replica.zone.as_ref().is_some_and(|zone| zone.as_bytes() == own_zone)
+            });
+            let places: Vec<u32> =
+                wanted.map(|replica| self.backend_at(&replica.backend.name, replica.backend.address)).collect();
+            let usable: Vec<u32> = places.into_iter().filter(|place| !self.is_shut(*place)).collect();
+            // Workers begin at different ones.
+            let place = usable.get(self.index % usable.len().max(1)).copied().unwrap_or(primary);
+            chosen.push(u16::try_from(place).unwrap_or(NO_OWNER));
+        }
+        self.readers = map
+            .owners
+            .iter()
+            .map(|owner| chosen.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER))
+            .collect();
+        // Every request looks up where it goes.
+        self.only_owner = None;
+    }
+
+    /// Whether a backend's lanes have failed.
+    fn is_shut(&self, backend: u32) -> bool {
+        let is_down = |lane: &Lane| matches!(lane.state, LaneState::Down(_) | LaneState::Probing(_));
+        self.lanes.iter().any(|(_, lane)| lane.backend == backend && lane.owner.is_none() && is_down(lane))
     }
 
     /// The place of a backend, which is added when it is new.

@@ -44,6 +44,15 @@ impl BackendAddress {
     }
 }
 
+/// A replica that may be read from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replica {
+    /// Where it is.
+    pub backend: BackendAddress,
+    /// Where it stands, if that is known.
+    pub zone: Option<String>,
+}
+
 /// Who owns which slot at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlotMap {
@@ -55,6 +64,8 @@ pub struct SlotMap {
     pub owners: Vec<u16>,
     /// The primaries that own slots, each once.
     pub backends: Vec<BackendAddress>,
+    /// By backend: its replicas, those that are too far behind left out.
+    pub replicas: Vec<Vec<Replica>>,
     /// What a SCAN compares to see whether something moved.
     pub fingerprint: Fingerprint,
 }
@@ -62,7 +73,7 @@ pub struct SlotMap {
 impl SlotMap {
     /// A map in which nobody owns anything.
     pub fn empty(space: SlotSpace, kind: Kind) -> SlotMap {
-        SlotMap { space, kind, owners: vec![NO_OWNER; space.count()], backends: Vec::new(), fingerprint: Fingerprint::FIXED }
+        SlotMap { space, kind, owners: vec![NO_OWNER; space.count()], backends: Vec::new(), replicas: Vec::new(), fingerprint: Fingerprint::FIXED }
     }
 
     /// The index of a backend, which is added when it is new. `None`: there are too many.

@@ -50,6 +50,9 @@ impl Worker {
         }
         let at = Place::of_cursor(cursor, self.map.fingerprint);
         let shards = self.owner_places();
+        if shards.is_empty() {
+            return self.refuse_request(place, b"CLUSTERDOWN The cluster is down");
+        }
         let Some(id) = self.begin_task(place, Work::Scan(Scan { place: at })) else { return Step::CloseNow };
         if at.is_pass_over(shards.len()) {
             let mut bytes = Vec::new();
@@ -119,6 +122,9 @@ impl Worker {
         let backends = self.owner_places();
         if let [_] = backends.as_slice() {
             return self.to_slot(place, crate::routing::FIXED_SLOT, Args::from_slices(&[b"RANDOMKEY"]), None);
+        }
+        if backends.is_empty() {
+            return self.refuse_request(place, b"CLUSTERDOWN The cluster is down");
         }
         let work = Work::RandomKey(RandomKey { is_chosen: false });
         let Some(id) = self.begin_task(place, work) else { return Step::CloseNow };

@@ -98,12 +98,25 @@ impl StockCluster {
         panic!("nobody owns slot {slot}")
     }
 
+    /// Waits until all servers that run tell the same.
+    fn wait_agreed(&self, via: &str) {
+        wait_until("the servers to agree", AGREE_LIMIT, || {
+            let output = output(&["--cluster".to_owned(), "check".to_owned(), via.to_owned()]);
+            if output.contains("[OK] All nodes agree about slots configuration.") && !output.contains("[WARNING]") {
+                Ok(())
+            } else {
+                Err(output)
+            }
+        });
+    }
+
     /// Moves slots from one primary to another while clients go on, as `redis-cli --cluster reshard` does.
     ///
     /// # Panics
     /// When it fails.
     pub fn reshard(&self, from: usize, to: usize, slots: u16) {
         let (via, from, to) = (address(&self.servers[to]), self.id(from), self.id(to));
+        self.wait_agreed(&via);
         let slots = slots.to_string();
         let words = ["--cluster", "reshard", &via, "--cluster-from", &from, "--cluster-to", &to];
         let more = ["--cluster-slots", &slots, "--cluster-yes", "--cluster-pipeline", "5"];
@@ -120,11 +133,7 @@ fn address(server: &Server) -> String {
 /// # Panics
 /// When it is missing or fails.
 fn cli(args: &[String]) {
-    let Some(program) = binary::peer("redis-cli") else {
-        panic!("redis-cli is missing: apt-get install redis-tools");
-    };
-    let output: io::Result<_> = Command::new(program).args(args).stdin(Stdio::null()).output();
-    match output {
+    match run(args) {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
             let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -132,4 +141,16 @@ fn cli(args: &[String]) {
         }
         Err(error) => panic!("redis-cli: {error}"),
     }
+}
+
+fn run(args: &[String]) -> io::Result<std::process::Output> {
+    let Some(program) = binary::peer("redis-cli") else {
+        panic!("redis-cli is missing: apt-get install redis-tools");
+    };
+    Command::new(program).args(args).stdin(Stdio::null()).output()
+}
+
+/// What redis-cli prints, whether it succeeds or not.
+fn output(args: &[String]) -> String {
+    run(args).map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }

@@ -62,6 +62,17 @@ impl Launch {
         Launch { subcommand: Some("proxy"), defaults: &[], ..Launch::program(path) }
     }
 
+    /// A proxy before servers on these ports, which share the slots evenly.
+    pub fn proxy_over(ports: &[u16]) -> Launch {
+        let share = 16384_usize.div_ceil(ports.len().max(1));
+        let parts = ports.iter().enumerate().map(|(index, port)| {
+            let last = ((index + 1) * share).min(16384) - 1;
+            format!("{}-{last}@127.0.0.1:{port}", index * share)
+        });
+        let topology = format!("static {}", parts.collect::<Vec<_>>().join(" "));
+        Launch::proxy().args(&["--topology", &topology])
+    }
+
     /// Debian's redis-server.
     ///
     /// # Panics

@@ -15,8 +15,15 @@ pub struct Credentials {
     pub password: Vec<u8>,
 }
 
-/// Writes the greeting of a lane to `out`; gives the number of replies to wait for.
-pub fn write(out: &mut Vec<u8>, kind: LaneKind, credentials: &Credentials, native_name: Option<&str>) -> u32 {
+/// Writes the greeting of a lane to `out`; gives the number of replies to wait for. `reads`: the backend may be a replica,
+/// which then is to answer reads itself.
+pub fn write(
+    out: &mut Vec<u8>,
+    kind: LaneKind,
+    credentials: &Credentials,
+    native_name: Option<&str>,
+    reads: bool,
+) -> u32 {
     let mut count = 0;
     let mut say = |words: &[&[u8]]| {
         write_command(out, words);
@@ -38,6 +45,9 @@ pub fn write(out: &mut Vec<u8>, kind: LaneKind, credentials: &Credentials, nativ
     if let Some(name) = native_name {
         say(&[b"OXIDIS", b"PROXY", name.as_bytes()]);
     }
+    if reads {
+        say(&[b"READONLY"]);
+    }
     // One that does not answer is noticed before a client's request waits for it.
     say(&[b"PING"]);
     count
@@ -56,11 +66,11 @@ mod tests {
     #[test]
     fn a_greeting_says_no_more_than_is_needed() {
         let mut out = Vec::new();
-        assert_eq!(write(&mut out, LaneKind::PLAIN, &Credentials::default(), None), 1);
+        assert_eq!(write(&mut out, LaneKind::PLAIN, &Credentials::default(), None, false), 1);
         assert_eq!(out, b"*1\r\n$4\r\nPING\r\n");
         out.clear();
         let credentials = Credentials { user: b"u".to_vec(), password: b"p".to_vec() };
-        assert_eq!(write(&mut out, LaneKind::new(Proto::Resp3, 5), &credentials, Some("a")), 5);
+        assert_eq!(write(&mut out, LaneKind::new(Proto::Resp3, 5), &credentials, Some("a"), false), 5);
         let text = String::from_utf8_lossy(&out).replace("\r\n", " ");
         assert_eq!(
             text,

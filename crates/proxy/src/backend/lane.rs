@@ -107,6 +107,8 @@ pub struct Lane {
     pub waiting: Vec<(u32, u32)>,
     /// When it was used last.
     pub used: Instant,
+    /// When something came last.
+    pub heard: Instant,
     /// How long requests took.
     pub histogram: Arc<Histogram>,
     out: Vec<u8>,
@@ -139,6 +141,7 @@ impl Lane {
             is_dirty: false,
             waiting: Vec::new(),
             used: now,
+            heard: now,
             histogram: Arc::default(),
             out: Vec::new(),
             out_from: 0,
@@ -258,8 +261,14 @@ impl Lane {
         }
     }
 
-    /// An instant, at most [`MARK_EVERY`] before the one when the oldest unanswered request was sent.
-    pub fn waiting_since(&mut self) -> Option<Instant> {
+    /// Since when it is silent though it was asked: an instant, at most [`MARK_EVERY`] before the one when the oldest
+    /// unanswered request was sent, or the one when something came last, be it a part of a reply.
+    pub fn silent_since(&mut self) -> Option<Instant> {
+        let heard = self.heard;
+        self.waiting_since().map(|since| since.max(heard))
+    }
+
+    fn waiting_since(&mut self) -> Option<Instant> {
         while let Some((at, asked)) = self.marks.front() {
             if *asked > self.answered {
                 return Some(*at);

@@ -9,7 +9,7 @@ mod table;
 
 pub use load::{Invocation, Startup, load};
 pub use store::ConfigStore;
-pub use table::{Config, OWN, Own, SHARED};
+pub use table::{Config, OWN, Own, ReplicaReads, SHARED};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,36 @@
 
 use server::config::{self as of_server, Kind, Unit, Value};
 
+/// Where reads may go (`replica-reads`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReplicaReads {
+    /// To primaries, as writes.
+    #[default]
+    Never,
+    /// To replicas where there are some that are close enough.
+    Prefer,
+    /// To replicas in the proxy's own zone.
+    Zone,
+}
+
+impl ReplicaReads {
+    const WORDS: of_server::Words = &[("never", 0), ("prefer", 1), ("zone", 2)];
+}
+
+impl Field for ReplicaReads {
+    fn to_value(&self) -> Value {
+        Value::Word(*self as u32)
+    }
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Word(0) => Some(ReplicaReads::Never),
+            Value::Word(1) => Some(ReplicaReads::Prefer),
+            Value::Word(2) => Some(ReplicaReads::Zone),
+            _ => None,
+        }
+    }
+}
+
 /// A directive of the proxy's own.
 #[derive(Debug)]
 pub struct Own {
@@ -159,6 +189,12 @@ directives! {
         "The user as which the proxy logs in at backends; empty is the default user.";
     "backend-password" => backend_password: Vec<u8> = Vec::new(), TEXT, false, true,
         "The password with which the proxy logs in at backends; empty is none.";
+    "replica-reads" => replica_reads: ReplicaReads = ReplicaReads::Never, Kind::Enum(ReplicaReads::WORDS), false, false,
+        "Where reads go: 'never' to replicas, 'prefer' replicas, or 'zone': replicas in the proxy's own zone; others then as writes. Replicas may answer with older data.";
+    "replica-max-lag" => replica_max_lag: u32 = 10, number(1, 86_400), false, false,
+        "Seconds that a replica may be behind to be read from.";
+    "zone" => zone: Vec<u8> = Vec::new(), TEXT, false, false,
+        "The zone in which the proxy stands, for 'replica-reads zone'.";
     "private-connections" => private_connections: u32 = 1024, number(1, 1_000_000), false, false,
         "Connections to backends of one worker for single clients: those that block, watch keys or end scripts.";
     "client-pipeline-limit" => client_pipeline_limit: u32 = 4096, number(1, 1_000_000), false, false,

@@ -7,6 +7,7 @@ use commands::table;
 use resp::{Args, Reply};
 use server::process::usage::{self, Whose};
 
+use super::figures::percentile;
 use crate::backend::LaneState;
 use crate::pubsub::hub::Kind;
 use crate::service::Worker;
@@ -15,13 +16,14 @@ use crate::slots::Kind as Backends;
 /// A section: its name in requests, whether it is among those given without a request, and what writes it.
 type Section = (&'static str, bool, fn(&Worker, &mut Report));
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 9] = [
     ("server", true, server),
     ("clients", true, clients),
     ("memory", true, memory),
     ("stats", true, stats),
     ("cpu", true, cpu),
     ("commandstats", false, command_stats),
+    ("latencystats", false, latency_stats),
     ("cluster", true, cluster),
     ("backends", true, backends),
 ];
@@ -138,8 +140,28 @@ fn cpu(_: &Worker, report: &mut Report) {
 fn command_stats(worker: &Worker, report: &mut Report) {
     for spec in table::all() {
         let calls = worker.shared.sum(|stats| stats.calls.get(spec.id.index()).map_or(0, crate::shared::Counter::get));
-        if calls > 0 {
-            report.field(&format!("cmdstat_{}", spec.name), format_args!("calls={calls}"));
+        if calls == 0 {
+            continue;
+        }
+        let (timed, us) = (worker.durations(spec.id).values().sum::<u64>(), worker.sum_us(spec.id));
+        #[allow(clippy::cast_precision_loss)]
+        let mean = if timed == 0 { 0.0 } else { us as f64 / timed as f64 };
+        report.field(
+            &format!("cmdstat_{}", spec.name),
+            format_args!("calls={calls},usec={us},usec_per_call={mean:.2},rejected_calls=0,failed_calls=0"),
+        );
+    }
+}
+
+fn latency_stats(worker: &Worker, report: &mut Report) {
+    for spec in table::all() {
+        let durations = worker.durations(spec.id);
+        if !durations.is_empty() {
+            let at = |percent| percentile(&durations, percent);
+            report.field(
+                &format!("latency_percentiles_usec_{}", spec.name),
+                format_args!("p50={}.000,p99={}.000,p99.9={}.000", at(50.0), at(99.0), at(99.9)),
+            );
         }
     }
 }
@@ -180,11 +202,15 @@ fn backends(worker: &Worker, report: &mut Report) {
             Some(LaneState::Idle) | None => "idle",
         };
         let in_flight: u64 = shared.clone().map(crate::backend::Lane::in_flight).sum();
+        let durations = worker.backend_durations(&backend.name);
         report.field(
             &format!("backend{number}"),
             format_args!(
-                "address={},slots={slots},state={state},lanes={},private={},in_flight={in_flight}",
+                "address={},slots={slots},state={state},calls={},p50_usec={},p99_usec={},lanes={},private={},in_flight={in_flight}",
                 backend.name,
+                durations.values().sum::<u64>(),
+                percentile(&durations, 50.0),
+                percentile(&durations, 99.0),
                 shared.count(),
                 lanes().filter(|lane| lane.owner.is_some()).count(),
             ),

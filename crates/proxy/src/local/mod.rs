@@ -3,6 +3,7 @@
 mod acl;
 mod clients;
 mod config;
+mod figures;
 mod info;
 
 use commands::CommandId;
@@ -65,6 +66,8 @@ impl Worker {
                     Err(error) => Err(error),
                 },
                 "config" => self.config_command(place, spec.id, args),
+                "slowlog" => self.slowlog_command(place, spec.id, args),
+                "latency" => self.latency_command(place, spec.id, args),
                 "acl" => self.acl_command(place, spec.id, args),
                 "cluster" => Err(NO_CLUSTER.to_owned()),
                 _ => Err(format!("ERR command '{}' is not allowed through the proxy", spec.name.replace('|', " "))),

@@ -14,23 +14,30 @@ use server::log;
 use server::process::log::Level;
 
 use super::refresh::RefreshPolicy;
-use super::{ClusterMap, NO_SHARD, parse_nodes, parse_slots};
+use super::{ClusterMap, NO_SHARD, Shard, parse_nodes, parse_slots};
 use crate::backend::greeting::Credentials;
 use crate::shared::Shared;
-use crate::slots::{BackendAddress, Kind, NO_OWNER, SlotMap};
+use crate::config::ReplicaReads;
+use crate::slots::{BackendAddress, Kind, NO_OWNER, Replica, SlotMap};
 use crate::topology::resolve;
 
 /// How long a server may take to be reached, and to answer.
 const CONNECT_LIMIT: Duration = Duration::from_millis(500);
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+/// Between two looks at how far replicas are behind.
+const LAG_EVERY: Duration = Duration::from_secs(1);
 /// Longest answer that is read: the text of thousands of servers.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Follows the cluster of which the seeds are servers until the proxy ends. For a thread of its own.
 pub fn follow(shared: &Arc<Shared>, seeds: &[String]) {
-    let mut follower = Follower { policy: RefreshPolicy::new(), current: None, seeds, turn: fastrand::usize(..), told: false };
+    let mut follower = Follower { policy: RefreshPolicy::new(), current: None, seeds, turn: fastrand::usize(..), told: false, looked_at: Instant::now() };
     loop {
-        let wait = follower.policy.wait(Instant::now());
+        let mut wait = follower.policy.wait(Instant::now());
+        if shared.config.snapshot().replica_reads != ReplicaReads::Never {
+            // How far replicas are behind is to be known in time.
+            wait = wait.min(follower.looked_at + LAG_EVERY - Instant::now().min(follower.looked_at + LAG_EVERY));
+        }
         if !wait.is_zero() {
             let before = Instant::now();
             if !shared.map.wait_for_wish(wait) {
@@ -52,6 +59,7 @@ struct Follower<'a> {
     turn: usize,
     /// That nobody answers was told.
     told: bool,
+    looked_at: Instant,
 }
 
 impl Follower<'_> {
@@ -60,6 +68,7 @@ impl Follower<'_> {
         let config = shared.config.snapshot();
         let credentials = Credentials { user: config.backend_user.clone(), password: config.backend_password.clone() };
         self.policy.asked(Instant::now());
+        self.looked_at = Instant::now();
         let mut why = String::new();
         for server in self.servers() {
             match ask(&server, &credentials) {
@@ -68,7 +77,11 @@ impl Follower<'_> {
                         log!(Level::Notice, "The cluster answers again");
                         self.told = false;
                     }
-                    return self.take(shared, map);
+                    let replicas = match config.replica_reads {
+                        ReplicaReads::Never => Vec::new(),
+                        _ => map.shards.iter().map(|shard| close_replicas(shard, &credentials, config.replica_max_lag)).collect(),
+                    };
+                    return self.take(shared, map, replicas);
                 }
                 Err(error) => why = format!("{server}: {error}"),
             }
@@ -95,11 +108,11 @@ impl Follower<'_> {
         servers
     }
 
-    fn take(&mut self, shared: &Shared, map: ClusterMap) {
+    fn take(&mut self, shared: &Shared, map: ClusterMap, replicas: Vec<Vec<Replica>>) {
         if !self.policy.answered(Instant::now(), self.current.as_ref(), &map) {
             return;
         }
-        let slots = slot_map(&map);
+        let slots = slot_map(&map, &replicas);
         if slots.backends.is_empty() {
             // A server that belongs to no cluster yet.
             self.policy.failed();
@@ -112,7 +125,7 @@ impl Follower<'_> {
 }
 
 /// What workers need of a map. Servers whose names cannot be resolved own nothing.
-pub(crate) fn slot_map(map: &ClusterMap) -> SlotMap {
+pub(crate) fn slot_map(map: &ClusterMap, replicas: &[Vec<Replica>]) -> SlotMap {
     let mut slots = SlotMap::empty(SlotSpace::Redis, Kind::Cluster);
     let places: Vec<u16> = map
         .shards
@@ -129,7 +142,49 @@ pub(crate) fn slot_map(map: &ClusterMap) -> SlotMap {
         .map(|owner| if *owner == NO_SHARD { NO_OWNER } else { places.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER) })
         .collect();
     slots.fingerprint = map.fingerprint();
+    slots.replicas = vec![Vec::new(); slots.backends.len()];
+    for (place, of_shard) in places.iter().zip(replicas) {
+        if let Some(of_backend) = slots.replicas.get_mut(usize::from(*place)) {
+            of_backend.clone_from(of_shard);
+        }
+    }
     slots
+}
+
+/// The replicas of a shard that its primary takes for connected and close enough.
+fn close_replicas(shard: &Shard, credentials: &Credentials, lag_s_max: u32) -> Vec<Replica> {
+    let ask = || -> io::Result<Value> {
+        let address = resolve(&shard.primary.address()).map_err(io::Error::other)?;
+        let mut asker = Asker::connect(address)?;
+        asker.log_in(credentials)?;
+        asker.call(&[b"INFO", b"replication"])
+    };
+    let Ok(info) = ask() else { return Vec::new() };
+    let text = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
+    let close = close_ports(&text, lag_s_max);
+    let is_close = |node: &&super::Node| {
+        close.iter().any(|(host, port)| *port == node.port && (*host == node.host || node.host.parse::<std::net::IpAddr>().is_err()))
+    };
+    let of_node = |node: &super::Node| {
+        let name = node.address();
+        let address = resolve_node(&node.host, node.port, &name)?;
+        Some(Replica { backend: BackendAddress { name, address }, zone: None })
+    };
+    shard.replicas.iter().filter(|node| !node.is_failed).filter(is_close).filter_map(of_node).collect()
+}
+
+/// Host and port of the replicas in a primary's INFO that are online and at most so many seconds behind.
+fn close_ports(info: &str, lag_s_max: u32) -> Vec<(String, u16)> {
+    let of_line = |line: &str| {
+        let (name, fields) = line.trim_end().split_once(':')?;
+        name.strip_prefix("slave")?.parse::<u32>().ok()?;
+        let field = |wanted: &str| {
+            fields.split(',').find_map(|field| field.split_once('=').filter(|(name, _)| *name == wanted).map(|(_, value)| value))
+        };
+        let is_close = field("state")? == "online" && field("lag")?.parse::<u32>().ok()? <= lag_s_max;
+        is_close.then_some((field("ip")?.to_owned(), field("port")?.parse().ok()?))
+    };
+    info.lines().filter_map(of_line).collect()
 }
 
 fn resolve_node(host: &str, port: u16, name: &str) -> Option<SocketAddr> {
@@ -216,5 +271,20 @@ impl Asker {
         }
         self.received.extend_from_slice(chunk.get(..got).unwrap_or(&[]));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_replicas_that_are_close_are_read_from() {
+        let info = "role:master\r\nconnected_slaves:3\r\n\
+                    slave0:ip=127.0.0.1,port=7003,state=online,offset=1,lag=0\r\n\
+                    slave1:ip=127.0.0.2,port=7004,state=online,offset=1,lag=11\r\n\
+                    slave2:ip=127.0.0.3,port=7005,state=wait_bgsave,offset=0,lag=0\r\n\
+                    slave_repl_offset:5\r\n";
+        assert_eq!(close_ports(info, 10), [("127.0.0.1".to_owned(), 7003)]);
     }
 }

@@ -91,7 +91,7 @@ impl Worker {
     }
 
     fn subscribe(&mut self, place: u32, kind: Kind, args: Args<'_>) -> Step {
-        if kind == Kind::Shard && !self.is_one_slot(args) {
+        if kind == Kind::Shard && !self.is_one_slot(args) && !self.is_one_server() {
             return self.refuse_request(place, routing::plan::CROSS_SLOT.as_bytes());
         }
         let Some(client) = self.clients.get_mut(place as usize) else { return Step::CloseNow };

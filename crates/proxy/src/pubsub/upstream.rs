@@ -161,8 +161,18 @@ impl Worker {
         };
         let listeners = self.hub.clients(kind, name).to_vec();
         for (client, serial) in listeners {
-            self.give_message(client, serial, message);
+            if self.waiting.is_empty() || !self.waits_to_listen(client, serial, kind, name) {
+                self.give_message(client, serial, message);
+            }
         }
+    }
+
+    /// Whether a client was not told yet that it listens to a name: before that, nothing of it is to come.
+    fn waits_to_listen(&self, client: u32, serial: u32, kind: Kind, name: &[u8]) -> bool {
+        self.waiting.iter().any(|waiting| {
+            let is_its = self.tasks.get(waiting.task).is_some_and(|task| (task.client, task.serial) == (client, serial));
+            is_its && waiting.kind == kind && waiting.names.iter().any(|other| **other == *name)
+        })
     }
 
     /// Gives a client a message, behind what it was answered before but not behind what it still waits for.

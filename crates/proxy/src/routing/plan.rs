@@ -42,6 +42,11 @@ impl RouteError {
     pub(crate) const fn new(text: &'static str) -> Self {
         RouteError(Cow::Borrowed(text))
     }
+
+    /// Whether it says no more than that keys are, or may be, in several slots: no error where one server has them all.
+    pub fn is_about_slots(&self) -> bool {
+        [CROSS_SLOT, SORT_BY, SORT_GET].contains(&&*self.0)
+    }
 }
 
 impl fmt::Display for RouteError {

@@ -236,10 +236,11 @@ impl Worker {
         }
         let slot = match routing::slot_of_call(spec, &args, self.map.space) {
             Ok(slot) => slot.unwrap_or(FIXED_SLOT),
+            Err(error) if error.is_about_slots() && self.is_one_server() => FIXED_SLOT,
             Err(error) => return self.refuse_request(place, error.0.as_bytes()),
         };
         let watching = match watched {
-            Some(watching) if watching.slot != slot => {
+            Some(watching) if watching.slot != slot && !self.is_one_server() => {
                 return self.refuse_request(place, routing::plan::CROSS_SLOT.as_bytes());
             }
             Some(watching) if watching.is_lost => {

@@ -111,7 +111,7 @@ impl Client {
 impl Worker {
     /// A request of a client that has a transaction or subscriptions. `None`: it is treated as any other.
     pub(crate) fn pinned_request(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>) -> Option<Step> {
-        let space = self.map.space;
+        let (space, is_one) = (self.map.space, self.is_one_server());
         let client = self.clients.get_mut(place as usize)?;
         if client.state.has(State::SUBSCRIBED) && client.proto() == Proto::Resp2 {
             if !is_allowed_subscribed(spec.id) {
@@ -134,13 +134,18 @@ impl Worker {
             return None;
         }
         let queue = client.pinned_mut().queue.as_mut()?;
-        match queue.push(spec, &args, space) {
+        match queue.push(spec, &args, space, is_one) {
             Ok(()) => {
                 self.reply_now(place, |reply| reply.simple("QUEUED"));
                 Some(Step::Done)
             }
             Err(error) => Some(self.refuse_request(place, error.0.as_bytes())),
         }
+    }
+
+    /// Whether one plain server has everything, and is right about any keys.
+    pub(crate) fn is_one_server(&self) -> bool {
+        self.map.kind == crate::slots::Kind::Plain && self.only_owner.is_some()
     }
 
     /// Keeps the reply to the present request back, if CLIENT REPLY SKIP said so. Gives whether.

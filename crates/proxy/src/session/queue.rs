@@ -34,12 +34,22 @@ impl Queue {
         Queue { slot, ..Queue::default() }
     }
 
-    /// Queues a command, which is known and has enough arguments.
+    /// Queues a command, which is known and has enough arguments. `is_one_server`: slots do not matter.
     ///
     /// # Errors
     /// The error for the client; the transaction is lost then.
-    pub fn push(&mut self, spec: &'static CommandSpec, args: &Args<'_>, space: SlotSpace) -> Result<(), RouteError> {
-        let slot = slot_within(spec, args, space).inspect_err(|_| self.is_aborted = true)?;
+    pub fn push(
+        &mut self,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        space: SlotSpace,
+        is_one_server: bool,
+    ) -> Result<(), RouteError> {
+        let slot = match slot_within(spec, args, space) {
+            Err(error) if is_one_server && error.is_about_slots() => None,
+            slot => slot.inspect_err(|_| self.is_aborted = true)?,
+        };
+        let slot = slot.filter(|_| !is_one_server);
         if let (Some(own), Some(slot)) = (self.slot, slot)
             && own != slot
         {
@@ -172,7 +182,7 @@ mod tests {
     fn push(queue: &mut Queue, request: &str) -> Result<(), String> {
         let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
         let spec = table::resolve(words.as_slice()).unwrap();
-        queue.push(spec, &Args::from_slices(&words), SlotSpace::Redis).map_err(|error| error.to_string())
+        queue.push(spec, &Args::from_slices(&words), SlotSpace::Redis, false).map_err(|error| error.to_string())
     }
 
     #[test]
