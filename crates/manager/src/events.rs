@@ -39,6 +39,7 @@ const TEXT_BYTES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct EventLog {
     inner: Mutex<Inner>,
+    book: Mutex<Book>,
     /// Counts events that are to be read.
     newest: watch::Sender<u64>,
     /// What the coordinator is to get.
@@ -51,6 +52,11 @@ struct Inner {
     kept: VecDeque<Event>,
     last_seq: u64,
     chain: String,
+}
+
+/// The file.
+#[derive(Debug, Default)]
+struct Book {
     path: Option<PathBuf>,
     file: Option<File>,
     file_bytes: u64,
@@ -98,17 +104,15 @@ impl Note {
 impl EventLog {
     /// A log in memory alone.
     pub(crate) fn in_memory() -> EventLog {
-        let inner = Inner {
-            kept: VecDeque::new(),
-            last_seq: 0,
-            chain: String::new(),
-            path: None,
-            file: None,
-            file_bytes: 0,
-            is_failing: false,
-        };
+        let inner = Inner { kept: VecDeque::new(), last_seq: 0, chain: String::new() };
         let (outbox, inbox) = mpsc::channel(OUTBOX);
-        EventLog { inner: Mutex::new(inner), newest: watch::Sender::new(0), outbox, inbox: Mutex::new(Some(inbox)) }
+        EventLog {
+            inner: Mutex::new(inner),
+            book: Mutex::default(),
+            newest: watch::Sender::new(0),
+            outbox,
+            inbox: Mutex::new(Some(inbox)),
+        }
     }
 
     /// Opens the log of a folder; the second is what is wrong with what it holds, if anything is.
@@ -120,10 +124,11 @@ impl EventLog {
             let mut inner = log.inner.lock().unwrap_or_else(PoisonError::into_inner);
             complaint = inner.read(&path)?;
             let file = OpenOptions::new().create(true).append(true).open(&path)?;
-            inner.file_bytes = file.metadata()?.len();
-            inner.file = Some(file);
-            inner.path = Some(path);
-            inner.end_torn_line()?;
+            let mut book = log.book.lock().unwrap_or_else(PoisonError::into_inner);
+            book.file_bytes = file.metadata()?.len();
+            book.file = Some(file);
+            book.path = Some(path);
+            book.end_torn_line()?;
         }
         Ok((log, complaint))
     }
@@ -147,17 +152,25 @@ impl EventLog {
         event.chain = chain(&inner.chain, &event);
         inner.last_seq = event.seq;
         inner.chain.clone_from(&event.chain);
-        inner.append(&event);
-        // Its own log may be closed.
-        let _ = writeln!(io::stdout().lock(), "{}", line(&event));
         if inner.kept.len() >= KEPT {
             inner.kept.pop_front();
         }
         inner.kept.push_back(event.clone());
         drop(inner);
+        // Disks may be slow: whoever writes an event waits for none.
         // A coordinator that was away for so many misses some: the file has them.
         if self.outbox.try_send(event).is_err() {
             self.newest.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Writes events to the file and to the process's own log. Blocks.
+    fn keep(&self, events: &[Event]) {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            book.append(event);
+            // Its own log may be closed.
+            let _ = writeln!(io::stdout().lock(), "{}", line(event));
         }
     }
 
@@ -210,7 +223,9 @@ impl Inner {
         }
         Ok(complaint)
     }
+}
 
+impl Book {
     /// A line that a crash cut off ends here, so that the next one is whole.
     fn end_torn_line(&mut self) -> io::Result<()> {
         let (Some(path), Some(file)) = (&self.path, &mut self.file) else {
@@ -289,10 +304,13 @@ pub(crate) async fn ship(app: Arc<App>) {
                     batch.push(event);
                 }
                 let events: Vec<NewEvent> = batch.iter().map(packed).collect();
+                app.events.keep(&batch);
                 let _ = app.store.ask(move |coordinator| coordinator.append(&events)).await;
                 return;
             }
         }
+        let (own, events) = (app.clone(), batch.clone());
+        let _ = tokio::task::spawn_blocking(move || own.events.keep(&events)).await;
         loop {
             let events: Vec<NewEvent> = batch.iter().map(packed).collect();
             let shipped = app.store.ask(move |coordinator| coordinator.append(&events)).await;
@@ -386,13 +404,19 @@ mod tests {
         Note::event("group.add", object, "")
     }
 
+    /// Writes an event to its file at once.
+    fn write(log: &EventLog, object: &str) {
+        log.write(note(object));
+        log.keep(&log.list(0, 1, |_| true));
+    }
+
     #[test]
     fn events_are_numbered_listed_and_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let (log, complaint) = EventLog::open(folder.path()).unwrap();
         assert_eq!(complaint, None);
         for object in ["group 1", "group 2", "group 3"] {
-            log.write(note(object));
+            write(&log, object);
         }
         let objects = |events: Vec<Event>| events.into_iter().map(|event| event.object).collect::<Vec<_>>();
         assert_eq!(objects(log.list(0, 2, |_| true)), ["group 2", "group 3"]);
@@ -401,7 +425,7 @@ mod tests {
         drop(log);
         let (log, complaint) = EventLog::open(folder.path()).unwrap();
         assert_eq!(complaint, None);
-        log.write(note("group 4"));
+        write(&log, "group 4");
         let events = log.list(0, 10, |_| true);
         assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
     }
@@ -412,7 +436,7 @@ mod tests {
         let path = folder.path().join("events.ndjson");
         let (log, _) = EventLog::open(folder.path()).unwrap();
         for object in ["group 1", "group 2", "group 3"] {
-            log.write(note(object));
+            write(&log, object);
         }
         drop(log);
         let text = fs::read_to_string(&path).unwrap();
@@ -430,14 +454,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.ndjson");
         let (log, _) = EventLog::open(folder.path()).unwrap();
-        log.write(note("group 1"));
+        write(&log, "group 1");
         drop(log);
         let mut text = fs::read_to_string(&path).unwrap();
         text.push_str("{\"seq\":2,\"at");
         fs::write(&path, text).unwrap();
         let (log, complaint) = EventLog::open(folder.path()).unwrap();
         assert_eq!(complaint.unwrap(), "line 2 is no event");
-        log.write(note("group 2"));
+        write(&log, "group 2");
         drop(log);
         let (log, _) = EventLog::open(folder.path()).unwrap();
         assert_eq!(log.list(0, 9, |_| true).len(), 2);

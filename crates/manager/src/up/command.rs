@@ -223,8 +223,8 @@ fn live(program: &str, folder: &Path, wish: &Wish) -> Result<(), String> {
     };
     layout.save(&folder).map_err(said("remember the layout"))?;
     print(&welcome(program, &layout, &folder, before.is_some(), began.elapsed()));
-    for note in notes {
-        println!("{note}");
+    for note in notes.iter().filter(|_| before.is_some()) {
+        print(&format!("{note}\n"));
     }
     watch(&mut tree, &stop);
     println!("\nstopping …");
