@@ -299,7 +299,8 @@ fn nothing_is_lost_under_load() {
                 scope.spawn(move || write_on(router, id, tag, ends, slowest_us))
             })
             .collect();
-        for round in 0..6_u64 {
+        let rounds = std::env::var("OXIDIS_MOVES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+        for round in 0..rounds {
             let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
             cluster.move_slots(round + 1, from, to, (0, 99));
         }
@@ -315,6 +316,14 @@ fn nothing_is_lost_under_load() {
         assert_eq!(list.iter().collect::<BTreeSet<_>>().len(), list.len());
         total += written.counter;
     }
+    let mut held_us: Vec<u64> = Vec::new();
+    for server in cluster.servers.iter().flatten() {
+        let log = server.log();
+        let figures = log.lines().filter_map(|line| line.split("slots were held for ").nth(1));
+        held_us.extend(figures.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()));
+    }
+    held_us.sort_unstable();
+    println!("slots were held for {held_us:?} us");
     println!("{total} counted, slowest command {} us", slowest_us.load(Ordering::Relaxed));
     assert!(total > 100);
 }

@@ -157,7 +157,7 @@ impl Cluster {
         };
         for _ in 0..count {
             let directory = tempfile::tempdir().unwrap();
-            let port = testkit::free_port().unwrap();
+            let port = testkit::server::free_port().unwrap();
             let launch = Launch::oxidis().args(args).directory(directory.path()).port(port);
             cluster.servers.push(Some(launch.try_start().unwrap()));
             cluster.launches.push((launch, port));
