@@ -127,11 +127,16 @@ enum Outcome {
     Failed(String),
 }
 
+/// What the member says of itself.
+type StatusSource = Box<dyn Fn() -> Value + Send>;
+/// What it does with a newer view.
+type ViewSink = Box<dyn FnMut(&Arc<View>) + Send>;
+
 struct Worker {
     settings: Settings,
     membership: Arc<Membership>,
-    status: Box<dyn Fn() -> Value + Send>,
-    on_view: Box<dyn FnMut(&Arc<View>) + Send>,
+    status: StatusSource,
+    on_view: ViewSink,
     stopped: Receiver<()>,
     client: ureq::Agent,
     managers: Vec<String>,

@@ -192,6 +192,11 @@ pub enum Change {
         source_run: String,
         /// The incarnation of the target that has all of them: the one the move began with.
         target_run: String,
+        /// The move's attempts when the slots were held.
+        attempts: u32,
+        /// The move's thaws when the slots were held. With the attempts it names the one cut-over that this is for: a commit
+        /// that was decided for an earlier one is refused, even when it is made on the newest record.
+        thaws: u32,
     },
     /// `committed → done`: both ends know.
     Finish {
@@ -265,7 +270,9 @@ impl Topology {
             Change::BeginCutover { id } => self.begin_cutover(*id),
             Change::Thaw { id, reason } => self.thaw(*id, reason),
             Change::Restart { id, reason } => self.restart(*id, reason),
-            Change::Commit { id, source_run, target_run } => self.commit(*id, source_run, target_run),
+            Change::Commit { id, source_run, target_run, attempts, thaws } => {
+                self.commit(*id, (source_run, target_run), (*attempts, *thaws))
+            }
             Change::Finish { id } => self.finish(*id),
             Change::Cancel { id } => self.give_up(*id, Stage::Cancelled, ""),
             Change::Fail { id, reason } => self.give_up(*id, Stage::Failed, reason),

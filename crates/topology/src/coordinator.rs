@@ -264,7 +264,8 @@ impl Leadership {
         self.term
     }
 
-    /// Whether it is surely still valid, by this machine's clock. Who answers for the cluster asks before each answer.
+    /// Whether it is surely still valid, by this machine's clock. Who answers for the cluster asks before each answer. It may be
+    /// valid again later, in the same term, when the store was away for a while; see [`Leadership::is_lost`].
     pub fn is_valid(&self) -> bool {
         self.left_ms() > 0
     }

@@ -446,7 +446,8 @@ impl Driver {
             let (Some(source_run), Some(target_run)) = (one.source_run.clone(), one.target_run.clone()) else {
                 return Action::Apply(Change::Restart { id: self.id, reason: "nobody copied".to_string() });
             };
-            return Action::Apply(Change::Commit { id: self.id, source_run, target_run });
+            let (attempts, thaws) = (one.attempts, one.thaws);
+            return Action::Apply(Change::Commit { id: self.id, source_run, target_run, attempts, thaws });
         }
         if !matches!(ends.source, Seat::Alive { .. }) {
             return wait(IDLE_MS, "the source, which may hold the slots");

@@ -223,25 +223,27 @@ impl Parts {
     }
 
     fn carried(&self, flows: &Flows) -> Vec<Carried> {
-        let mut carried = Vec::with_capacity(self.groups.len());
-        for part in &self.groups {
-            let mut after = part.slots.clone();
-            for ((from, to), slots) in flows {
-                if *from == part.id {
-                    after = after.difference(slots);
-                } else if *to == part.id {
-                    after = after.union(slots);
-                }
+        let mut after: BTreeMap<GroupId, SlotSet> =
+            self.groups.iter().map(|part| (part.id, part.slots.clone())).collect();
+        for ((from, to), slots) in flows {
+            if let Some(had) = after.get_mut(from) {
+                *had = had.difference(slots);
             }
-            carried.push(Carried {
+            if let Some(had) = after.get_mut(to) {
+                *had = had.union(slots);
+            }
+        }
+        let carried = |part: &Part| {
+            let after = after.get(&part.id).unwrap_or(&part.slots);
+            Carried {
                 id: part.id,
                 slots_before: part.slots.count(),
                 slots_after: after.count(),
                 before: self.load(&part.slots),
-                after: self.load(&after),
-            });
-        }
-        carried
+                after: self.load(after),
+            }
+        };
+        self.groups.iter().map(carried).collect()
     }
 }
 

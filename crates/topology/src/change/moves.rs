@@ -103,13 +103,20 @@ impl Topology {
         Ok(())
     }
 
-    pub(super) fn commit(&mut self, id: MoveId, source_run: &str, target_run: &str) -> Result<(), Refused> {
+    pub(super) fn commit(&mut self, id: MoveId, runs: (&str, &str), cutover: (u32, u32)) -> Result<(), Refused> {
+        let (source_run, target_run) = runs;
         let epoch = self.epoch;
         let one = self.move_at(id, &[Stage::Cutover])?;
         if one.source_run.as_deref() != Some(source_run) || one.target_run.as_deref() != Some(target_run) {
             return Err(Refused::conflict(
                 format!("source or target of move {id} is another incarnation than the one that copied"),
                 "begin the copy anew",
+            ));
+        }
+        if (one.attempts, one.thaws) != cutover {
+            return Err(Refused::conflict(
+                format!("the slots of move {id} were held for an earlier cut-over"),
+                "have them held again",
             ));
         }
         one.stage = Stage::Committed;

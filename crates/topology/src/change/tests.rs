@@ -39,7 +39,7 @@ fn to_cutover(topology: &Topology, id: MoveId) -> Topology {
 }
 
 fn commit(id: MoveId) -> Change {
-    Change::Commit { id, source_run: run("a"), target_run: run("c") }
+    Change::Commit { id, source_run: run("a"), target_run: run("c"), attempts: 1, thaws: 0 }
 }
 
 /// Each line: what is asked of two groups that have move 1 (slots 0-9) at cut-over, and a part of the answer.
@@ -78,13 +78,13 @@ fn what_cannot_be_is_refused_with_advice() {
         (r#"{"set_paused":{"id":1,"paused":true}}"#, "move 1 is cutover, not planned or copying"),
         (r#"{"settle":{"id":1}}"#, "not cancelled or failed"),
         (r#"{"cancel":{"id":5}}"#, "there is no move 5"),
-        (r#"{"commit":{"id":1,"source_run":"ff","target_run":"ff"}}"#, "another incarnation"),
+        (r#"{"commit":{"id":1,"source_run":"ff","target_run":"ff","attempts":1,"thaws":0}}"#, "another incarnation"),
         (r#"{"begin_term":{"term":0}}"#, "is not newer"),
         (r#"{"set_lease":{"lease_ms":5}}"#, "out of bounds"),
     ];
     for (change, part) in cases {
         let refused = topology.apply(&serde_json::from_str(change).unwrap()).unwrap_err();
-        assert!(refused.error.contains(part), "{change}: {refused}");
+        assert!(refused.to_string().contains(part), "{change}: {refused}");
         assert!(!refused.hint.is_empty(), "{change}");
     }
 }
@@ -110,6 +110,9 @@ fn a_commit_hands_the_slots_over_and_nothing_else_does() {
     assert_eq!(committed.owner(10), Some(GroupId(1)));
     assert_eq!(committed.groups[0].epoch, committed.epoch);
     assert_eq!(committed.find_move(id).unwrap().committed_epoch, Some(committed.epoch));
+    let thawed = [Change::Thaw { id, reason: "late".to_string() }, Change::BeginCutover { id }];
+    let refused = cutover.apply_all(&thawed).unwrap().apply(&commit(id)).unwrap_err();
+    assert!(refused.error.contains("earlier cut-over"), "{refused}");
     assert!(committed.apply(&Change::Cancel { id }).unwrap_err().hint.contains("plan a move back"));
     let done = committed.apply(&Change::Finish { id }).unwrap();
     assert!(View::of(&done).moves.is_empty());
@@ -211,7 +214,9 @@ fn any_change() -> impl Strategy<Value = Change> {
         6 => id().prop_map(|id| Change::BeginCutover { id }),
         1 => id().prop_map(|id| Change::Thaw { id, reason: "late".to_string() }),
         1 => id().prop_map(|id| Change::Restart { id, reason: "new".to_string() }),
-        6 => (id(), run(), run()).prop_map(|(id, source_run, target_run)| Change::Commit { id, source_run, target_run }),
+        6 => (id(), run(), run(), 1u32..3, 0u32..2).prop_map(|(id, source_run, target_run, attempts, thaws)| {
+            Change::Commit { id, source_run, target_run, attempts, thaws }
+        }),
         4 => id().prop_map(|id| Change::Finish { id }),
         1 => id().prop_map(|id| Change::Cancel { id }),
         1 => id().prop_map(|id| Change::Fail { id, reason: "no".to_string() }),

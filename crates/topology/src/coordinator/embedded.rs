@@ -136,7 +136,7 @@ impl Coordinator for Embedded {
     ) -> Result<Version, StoreError> {
         // Held to the end: nobody takes the lead between the look and the writing.
         let mut shared = self.shared();
-        if leadership.is_lost() || !shared.leader.as_ref().is_some_and(|(leader, _)| leader.term == leadership.term) {
+        if leadership.is_lost() || shared.leader.as_ref().is_none_or(|(leader, _)| leader.term != leadership.term) {
             return Err(StoreError::NotLeader);
         }
         let version = self.write(|transaction| {

@@ -57,6 +57,7 @@ struct Manager {
 }
 
 /// A command on its way, or its answer.
+#[derive(Clone)]
 struct Flight {
     manager: usize,
     life: u64,
@@ -74,9 +75,15 @@ struct World {
     servers: Vec<Server>,
     managers: Vec<Manager>,
     flights: Vec<Flight>,
+    /// Commands that arrive once more, long after.
+    late: Vec<Flight>,
     truth: BTreeMap<u16, u64>,
     counter: u64,
     faults: bool,
+    /// A fault happens each so many times that it could.
+    rare: u32,
+    /// Whether managers make a change on a newer record than they decided on.
+    retries: bool,
     committed: usize,
 }
 
@@ -166,9 +173,12 @@ impl World {
             servers: Vec::new(),
             managers: Vec::new(),
             flights: Vec::new(),
+            late: Vec::new(),
             truth: (0..SLOTS).map(|slot| (slot, 0)).collect(),
             counter: 0,
             faults: true,
+            rare: [1, 5, 25][usize::try_from(seed % 3).unwrap()],
+            retries: seed.is_multiple_of(2),
             committed: 0,
         };
         for group in [1, 2] {
@@ -232,6 +242,16 @@ impl World {
 
     fn step(&mut self) {
         self.now += self.random.u64(1..40);
+        // Between the source's +OK and the decision everything is at stake: there faults are most.
+        let held = |server: &Server| server.export.as_ref().is_some_and(|export| export.state == CopyState::Frozen);
+        if self.servers.iter().any(held) && self.fault(4) {
+            match self.random.u8(0..5) {
+                0 => self.bounce_server(),
+                1 => self.crash_manager(),
+                2 => self.operator(),
+                _ => self.arrive_late(),
+            }
+        }
         match self.random.u8(0..100) {
             0..=24 => self.client(),
             25..=44 => self.manage(),
@@ -239,13 +259,19 @@ impl World {
             60..=79 => self.copy(),
             80..=89 => self.push_view(),
             90..=95 => self.learn(),
-            _ if !self.faults => {}
+            _ if !self.fault(1) => {}
             96 => self.crash_server(),
             97 => self.restart_servers(),
-            98 => self.crash_manager(),
+            98 if self.random.bool() => self.crash_manager(),
+            98 => self.arrive_late(),
             _ => self.operator(),
         }
         self.check();
+    }
+
+    /// Whether something fails now, once in so many times when faults are not rare.
+    fn fault(&mut self, times: u32) -> bool {
+        self.faults && self.random.u32(0..times * self.rare) == 0
     }
 
     fn client(&mut self) {
@@ -285,8 +311,9 @@ impl World {
         let action = manager.driver.next(&manager.record, &ends, self.now);
         match &action {
             Action::Apply(change) => {
-                // By compare-and-set: only who has the newest record changes it.
-                if manager.record.epoch == self.record.epoch {
+                // By compare-and-set: only who has the newest record changes it. A manager may also, when it meets somebody
+                // else's change, try its own on the record as it is now; even one that decided long ago.
+                if manager.record.epoch == self.record.epoch || self.retries {
                     let _ = self.store(change);
                 }
                 self.managers[at].record = self.record.clone();
@@ -297,7 +324,13 @@ impl World {
                 manager.waiting = true;
                 let life = manager.life;
                 let id = manager.driver.id();
-                self.flights.push(Flight { manager: at, life, place, id, action, answer: None });
+                let again = self.random.u8(0..3) == 0;
+                let flight = Flight { manager: at, life, place, id, action, answer: None };
+                if again {
+                    // Its sender has forgotten it by then.
+                    self.late.push(Flight { life: u64::MAX, ..flight.clone() });
+                }
+                self.flights.push(flight);
             }
             Action::Wait { .. } => {}
             Action::Over => {
@@ -324,9 +357,9 @@ impl World {
         }
         let mut flight = self.flights.swap_remove(self.random.usize(0..self.flights.len()));
         if let Some(answer) = flight.answer.take() {
+            let lost = self.fault(20);
             let manager = &mut self.managers[flight.manager];
             if manager.life == flight.life && manager.waiting {
-                let lost = self.faults && self.random.u8(0..20) == 0;
                 let answer = if lost { Answer::Lost("cut".to_string()) } else { answer };
                 manager.driver.answered(&flight.action, answer, self.now);
                 manager.waiting = false;
@@ -334,7 +367,7 @@ impl World {
             return;
         }
         // A manager that hears nothing gives up, and the command arrives later all the same.
-        if self.faults && self.random.u8(0..10) == 0 {
+        if self.fault(10) {
             let manager = &mut self.managers[flight.manager];
             if manager.life == flight.life && manager.waiting {
                 manager.driver.answered(&flight.action, Answer::Lost("timeout".to_string()), self.now);
@@ -359,6 +392,23 @@ impl World {
             None => {}
         }
         self.flights.push(flight);
+    }
+
+    /// A command that was sent long ago arrives. Nobody waits for its answer.
+    fn arrive_late(&mut self) {
+        if self.late.is_empty() {
+            return;
+        }
+        let flight = self.late.swap_remove(self.random.usize(0..self.late.len()));
+        let answer = self.execute(flight.place, flight.id, &flight.action);
+        if answer.is_none()
+            && let Some(export) = &mut self.servers[flight.place].export
+        {
+            export.thaw();
+        }
+        if self.late.len() > 40 {
+            self.late.swap_remove(0);
+        }
     }
 
     /// What the server answers; nothing when it is still at it.
@@ -524,11 +574,7 @@ impl World {
     fn push_view(&mut self) {
         let place = self.random.usize(0..2);
         let last = self.views.len() - 1;
-        let at = if self.faults && self.random.u8(0..4) == 0 {
-            self.random.usize(last.saturating_sub(8)..=last)
-        } else {
-            last
-        };
+        let at = if self.fault(4) { self.random.usize(last.saturating_sub(8)..=last) } else { last };
         let view = self.views[at].clone();
         self.servers[place].take(&view);
     }
@@ -553,6 +599,16 @@ impl World {
         server.view = None;
         (server.gained, server.lost) = (SlotSet::new(), SlotSet::new());
         (server.export, server.import) = (None, None);
+    }
+
+    /// A server restarts at once, and the first that talks to it is a manager that sleeps.
+    fn bounce_server(&mut self) {
+        self.crash_server();
+        self.restart_servers();
+        let place = self.random.usize(0..2);
+        let at = self.random.usize(self.views.len().saturating_sub(20)..self.views.len());
+        let view = self.views[at].clone();
+        self.servers[place].take(&view);
     }
 
     fn restart_servers(&mut self) {

@@ -76,8 +76,16 @@ fn best(most: &Load, least: &Load, mean: u64) -> Option<(u64, u16)> {
     let apart = most.load.saturating_sub(least.load);
     let limit = most.load.saturating_sub(mean).min(mean.saturating_sub(least.load));
     // A range that ends before it begins would panic.
-    let fitting = if limit == 0 { None } else { most.free.range((1, 0)..=(limit, u16::MAX)).next_back().copied() };
-    fitting.or_else(|| most.free.range((1, 0)..).next().copied().filter(|&(weight, _)| weight < apart))
+    if limit == 0 {
+        return None;
+    }
+    let fits = most.free.range((1, 0)..=(limit, u16::MAX)).next_back().copied();
+    let Some((weight, slot)) = fits else {
+        return most.free.range((1, 0)..).next().copied().filter(|&(weight, _)| weight < apart);
+    };
+    // A group that is heavy by one slot is not made lighter by moving all the light ones.
+    let most_there_is = u128::from(weight) * most.free.len() as u128;
+    (most_there_is >= u128::from(limit / 8)).then_some((weight, slot))
 }
 
 fn give(loads: &mut [Load], giver: usize, taker: usize, slot: (u64, u16), picked: &mut Picked) {

@@ -23,8 +23,8 @@ impl Keeper {
     pub(super) fn start(options: &EtcdOptions, lease: i64, state: Arc<LeadershipState>) -> Result<Keeper, StoreError> {
         let (stop, stopped) = channel();
         let every = Duration::from_secs(options.lease_seconds.max(1)) / 3;
-        // Endpoints of its own, and an answer must come before the next renewal is due.
-        let gateway = Gateway::new(&options.endpoints, every.min(options.request_limit));
+        // Endpoints of its own; two may hang before the next renewal is due.
+        let gateway = Gateway::new(&options.endpoints, (every / 2).min(options.request_limit));
         let run = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 if !renew(&gateway, lease, &state) {
