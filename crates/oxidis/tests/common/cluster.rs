@@ -377,11 +377,6 @@ impl Router {
         }
         panic!("sent from one server to the other for ever")
     }
-
-    pub(crate) fn one(&mut self, command: &str) -> std::io::Result<Reply> {
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        Ok(self.run(&[words])?.remove(0))
-    }
 }
 
 /// A text field of flat JSON.
