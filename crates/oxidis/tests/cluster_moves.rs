@@ -660,7 +660,7 @@ fn a_primary_that_could_have_been_replaced_needs_its_lease() {
         other => Err(other),
     });
     assert!(first.run("GET a").text().contains("CLUSTERDOWN"));
-    first.check("CONFIG SET cluster-allow-reads-when-down yes; GET a", "+OK; 1");
+    first.check("CONFIG SET cluster-allow-reads-when-down yes; GET a", "+OK; 2");
     manager.set_silent(false);
     wait_until("writes to be taken again", LIMIT, || is_served(&mut first, "SET a 2"));
 }
