@@ -1,15 +1,12 @@
 //! A primary that sends nonsense: the replica drops the link, keeps its data and goes on.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "common/replicas.rs"]
-mod replicas;
-
-use replicas::{log_of, ours};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use testkit::replicas::{log_of, ours};
 use testkit::wait_until;
 
 /// Answers the handshake up to PSYNC; gives the connection.

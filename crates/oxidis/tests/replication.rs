@@ -1,11 +1,8 @@
 //! Replication with ourselves and with Redis, in both roles, over good and bad networks.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "common/replicas.rs"]
-mod replicas;
-
-use replicas::{Writer, equal, follow, link, log_of, ours, redis, up};
 use std::time::Duration;
+use testkit::replicas::{Writer, equal, follow, link, log_of, ours, redis, up};
 use testkit::{Client, Proxy, Reply, Server, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(15);
@@ -274,7 +271,7 @@ fn both_sides_survive_a_restart_with_a_partial_resync() {
     let directory = tempfile::tempdir().unwrap();
     let primary = ours(&[]);
     primary.client().check("SET a 1", "+OK");
-    let launch = replicas::launch_ours(&["--save", "900 1"]).directory(directory.path());
+    let launch = testkit::replicas::launch_ours(&["--save", "900 1"]).directory(directory.path());
     let mut replica = launch.start();
     follow(&replica, primary.port());
     primary.client().check("SET b 1; WAIT 1 5000", "+OK; :1");

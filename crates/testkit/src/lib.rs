@@ -22,7 +22,9 @@ pub mod differential;
 pub mod history;
 pub mod process;
 pub mod proxy;
+pub mod replicas;
 pub mod reply;
+pub mod sentinel;
 pub mod server;
 pub mod text;
 
