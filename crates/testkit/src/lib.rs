@@ -26,6 +26,7 @@ pub mod replicas;
 pub mod reply;
 pub mod sentinel;
 pub mod server;
+pub mod snapshot;
 pub mod text;
 
 pub use authority::{Authority, Certificate};

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, ensure};
+use testkit::snapshot::crc64;
 use testkit::{Client, Launch};
 
 use super::Context;
@@ -17,14 +18,6 @@ pub(super) struct OldValue {
     pub(super) body: Vec<u8>,
     /// What of the key `K` must be so: a command and its reply.
     checks: &'static [(&'static str, &'static str)],
-}
-
-/// CRC64 as RDB has it (Jones, reflected, from zero).
-pub(super) fn crc64(bytes: &[u8]) -> u64 {
-    const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
-    bytes.iter().fold(0, |crc: u64, byte| {
-        (0..8).fold(crc ^ u64::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 })
-    })
 }
 
 /// A DUMP payload of a type byte and a value.

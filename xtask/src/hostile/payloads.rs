@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use testkit::process;
+use testkit::snapshot::crc64;
 use testkit::{Client, Reply, text};
 
-use super::old_values::{self, crc64};
+use super::old_values;
 use super::{Context, ensure_alive, mebibytes};
 
 /// Payloads sent at once.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use testkit::process;
+use testkit::snapshot::crc64;
 use testkit::{Client, wait_until};
 
 use super::durability::LIMIT;
-use super::old_values::{self, crc64};
+use super::old_values;
 use super::payloads::damage;
 use super::{Context, ensure_alive, mebibytes};
 

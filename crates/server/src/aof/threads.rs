@@ -162,6 +162,8 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
     match result {
         Ok(()) => {
             aof.durable.fetch_max(upto, Ordering::SeqCst);
+            // WAITAOF.
+            shared.replication.wake_waiters(shared);
         }
         Err(error) => {
             let is_present =

@@ -44,6 +44,14 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Milliseconds on a clock that does not jump with the wall's: for how long something takes. Never 0.
+#[must_use]
+pub fn steady_ms() -> i64 {
+    static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let elapsed = BEGIN.get_or_init(std::time::Instant::now).elapsed();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX - 1) + 1
+}
+
 /// The umask of the process: the bits that new files do not get. It is read from the kernel's report,
 /// because the system call can only set it, which other threads would notice.
 #[must_use]
