@@ -16,7 +16,7 @@ pub mod listen;
 pub mod log;
 pub mod signals;
 pub mod supervise;
-mod sys;
+pub(crate) mod sys;
 pub mod system;
 pub mod title;
 pub mod usage;

@@ -273,7 +273,7 @@ impl Worker {
         if !feed.is_whole || feed.starts_on_ack || replica.claimed.wants_file_only {
             return Fed::Nothing;
         }
-        let now_s = self.now_ms / 1000;
+        let now_s = steady_ms() / 1000;
         let Feed { reader, soft_since_s, .. } = &mut *feed;
         let Some(reader) = reader else { return Fed::Nothing };
         loop {
@@ -331,7 +331,7 @@ impl Worker {
             acked: AtomicU64::new(0),
             acked_log: AtomicU64::new(0),
             acked_at_ms: AtomicI64::new(steady_ms()),
-            since_ms: self.now_ms,
+            since_ms: steady_ms(),
             feed: Mutex::default(),
             room: Condvar::new(),
             is_over: AtomicBool::new(false),

@@ -9,9 +9,7 @@ use super::link::{Ended, Line, Wire};
 use super::{Phase, full_sync};
 use crate::config::{Config, ReplDisklessLoad};
 use crate::durability::claim::{Claim, Purpose};
-use crate::durability::load::{
-    FileHistory, LoadRules, LoadingState, empty_all, load_stream, log_failure, scrutiny_of,
-};
+use crate::durability::load::{FileHistory, LoadRules, LoadingState, empty_all, load_stream, log_failure, scrutiny_of};
 use crate::durability::save::file_of;
 use crate::log;
 use crate::process::log::Level;
