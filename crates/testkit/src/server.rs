@@ -65,6 +65,11 @@ impl Launch {
         }
     }
 
+    /// The program that it starts.
+    pub fn path(&self) -> &Path {
+        &self.program
+    }
+
     /// Whether it starts another server than Oxidis.
     pub fn is_peer(&self) -> bool {
         self.subcommand.is_none()

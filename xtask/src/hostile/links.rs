@@ -88,11 +88,59 @@ pub(super) fn flaps(context: &Context<'_>) -> Result<String> {
         up(&replica);
         equal(&primary, &replica);
     }
+    let steps = cut_at_each_step(context, &mut random)?;
+    // A long cut under 50,000 writes a second.
+    let stop = AtomicBool::new(false);
+    let sent = AtomicU64::new(0);
+    let port = primary.port();
+    let (away, resynced) = (Duration::from_millis(longest_ms), number(&primary, "sync_partial_ok"));
+    thread::scope(|scope| -> Result<()> {
+        let _stop = StopOnDrop(&stop);
+        for seed in 0..2 {
+            let (stop, sent) = (&stop, &sent);
+            scope.spawn(move || write(port, 25_000, seed, stop, sent));
+            scope.spawn(move || pop(port, stop));
+        }
+        thread::sleep(Duration::from_millis(200));
+        proxy.refuse(true);
+        proxy.cut();
+        thread::sleep(away);
+        proxy.refuse(false);
+        wait_until("a partial resync after the long cut", LIMIT, || match number(&primary, "sync_partial_ok") {
+            count if count > resynced => Ok(()),
+            count => Err((count, number(&primary, "sync_full"))),
+        });
+        Ok(())
+    })?;
+    up(&replica);
+    equal(&primary, &replica);
     let (full, partial) = (number(&primary, "sync_full"), number(&primary, "sync_partial_ok"));
     ensure!(full == 1, "{full} full synchronizations, though the backlog suffices");
     Ok(format!(
-        "{cuts} faults, equal after each; {broken} broken links, {partial} partial resyncs, {full} full, seed {seed}"
+        "{cuts} faults, equal after each; {broken} broken links, {partial} partial resyncs, {full} full, seed {seed}; {away:.1?} away under {} writes; \
+         {steps} handshakes and snapshots cut at each byte",
+        sent.into_inner()
     ))
+}
+
+/// A link that is cut after each number of bytes of its handshake and snapshot, and asked for twice at once.
+fn cut_at_each_step(context: &Context<'_>, random: &mut fastrand::Rng) -> Result<u32> {
+    let (primary, replica) = (launch(context, &[]).try_start()?, launch(context, &[]).try_start()?);
+    let mut writer = Writer::new(&primary, 5);
+    let all: Vec<u64> = context.pick((0..4).map(|_| random.u64(0..400)).collect(), (0..400).step_by(3).collect());
+    for bytes in &all {
+        writer.write(100);
+        let proxy = Proxy::start(primary.port())?;
+        proxy.cut_after(*bytes);
+        replica.client().run("REPLICAOF NO ONE");
+        replica.client().run("FLUSHALL");
+        link(&replica, proxy.port());
+        link(&replica, proxy.port());
+        up(&replica);
+        writer.write(100);
+        equal(&primary, &replica);
+    }
+    Ok(u32::try_from(all.len())?)
 }
 
 /// D2: ours and redis-server in all places of a chain, and partial resyncs after the primary has changed.
@@ -139,7 +187,24 @@ pub(super) fn pairs(context: &Context<'_>) -> Result<String> {
     ))
 }
 
-/// Writes about so many commands a second until told to stop.
+/// What is run as a script: what it sets ends soon.
+const SCRIPT: &str =
+    "local n = redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], n % 100 + 1) return redis.call('TIME')[1]";
+
+/// Waits for what is pushed, until told to stop.
+fn pop(port: u16, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(mut client) = Client::connect(port) else {
+            thread::sleep(Duration::from_millis(5));
+            continue;
+        };
+        let commands: [&[&str]; 2] =
+            [&["BLPOP", "queue:0", "queue:1", "0.05"], &["BLMOVE", "queue:2", "popped", "LEFT", "RIGHT", "0.05"]];
+        while !stop.load(Ordering::Relaxed) && commands.iter().all(|command| client.call(command).is_ok()) {}
+    }
+}
+
+/// Writes about so many commands a second until told to stop: expiries, transactions, scripts, pushes among them.
 fn write(port: u16, rate: u64, seed: u64, stop: &AtomicBool, sent: &AtomicU64) {
     let mut random = fastrand::Rng::with_seed(seed);
     while !stop.load(Ordering::Relaxed) {
@@ -149,17 +214,35 @@ fn write(port: u16, rate: u64, seed: u64, stop: &AtomicBool, sent: &AtomicU64) {
         };
         let mut due = Instant::now();
         while !stop.load(Ordering::Relaxed) {
-            let batch: Vec<Vec<String>> = (0..50)
-                .map(|_| {
-                    let key = random.u32(0..200_000);
-                    match random.u8(0..4) {
-                        0 => vec!["INCR".into(), format!("n:{key}")],
-                        1 => vec!["RPUSH".into(), format!("l:{}", key % 500), "x".into()],
-                        2 => vec!["DEL".into(), format!("s:{key}")],
-                        _ => vec!["SET".into(), format!("s:{key}"), "v".repeat(usize::try_from(key % 90).unwrap_or(0))],
+            let mut batch: Vec<Vec<String>> = Vec::new();
+            while batch.len() < 50 {
+                let key = random.u32(0..200_000);
+                let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
+                match random.u8(0..40) {
+                    0 => batch.push(words(&format!("SET e:{key} v PX {}", key % 50 + 1))),
+                    1 => batch.push(vec!["EVAL".into(), SCRIPT.into(), "1".into(), format!("n:{key}")]),
+                    2 => {
+                        let unit = [
+                            "MULTI".to_owned(),
+                            format!("INCR n:{key}"),
+                            format!("PEXPIRE n:{key} {}", key % 3000 + 1),
+                            format!("SPOP p:{}", key % 9),
+                            "EXEC".to_owned(),
+                        ];
+                        batch.extend(unit.iter().map(|line| words(line)));
                     }
-                })
-                .collect();
+                    3 => batch.push(words(&format!("RPUSH queue:{} x", key % 3))),
+                    4 => batch.push(words(&format!("SADD p:{} a b {key}", key % 9))),
+                    5..14 => batch.push(words(&format!("INCR n:{key}"))),
+                    14..20 => batch.push(words(&format!("RPUSH l:{} x", key % 500))),
+                    20..26 => batch.push(words(&format!("DEL s:{key}"))),
+                    _ => batch.push(vec![
+                        "SET".into(),
+                        format!("s:{key}"),
+                        "v".repeat(usize::try_from(key % 90).unwrap_or(0)),
+                    ]),
+                }
+            }
             if client.pipeline(&batch).is_err() {
                 break;
             }
@@ -195,6 +278,7 @@ pub(super) fn killed_syncs(context: &Context<'_>) -> Result<String> {
         for seed in 0..2 {
             let (stop, sent) = (&stop, &sent);
             scope.spawn(move || write(port, 25_000, seed, stop, sent));
+            scope.spawn(move || pop(port, stop));
         }
         for round in 0..rounds {
             // Away and back: the place in the stream is no longer there, so all is sent.

@@ -130,9 +130,10 @@ pub(super) fn instants(context: &Context<'_>) -> Result<String> {
 }
 
 /// Runs a test of the project's own; each `seed` is one run.
-pub(super) fn own_test(package: &str, suite: &str, test: &str, seed: u64) -> Result<()> {
+fn own_test(context: &Context<'_>, suite: &str, test: &str, seed: u64) -> Result<()> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["test", "--quiet", "-p", package, "--test", suite, test])
+        .args(["test", "--quiet", "-p", "oxidis", "--test", suite, test])
+        .env(testkit::binary::OXIDIS_BIN, context.launch.path())
         .env("OXIDIS_SEED", seed.to_string())
         .output()
         .context("cargo does not start")?;
@@ -146,8 +147,8 @@ pub(super) fn own_test(package: &str, suite: &str, test: &str, seed: u64) -> Res
 pub(super) fn both_ways(context: &Context<'_>) -> Result<String> {
     let rounds = context.pick(1, 50);
     for seed in 0..rounds {
-        own_test("oxidis", "snapshots", "files_go_both_ways_with_redis", 6 + seed)?;
-        own_test("oxidis", "append_only", "redis_starts_on_our_files_and_we_on_its", 6 + seed)?;
+        own_test(context, "snapshots", "files_go_both_ways_with_redis", 6 + seed)?;
+        own_test(context, "append_only", "redis_starts_on_our_files_and_we_on_its", 6 + seed)?;
     }
     let old = super::old_values::files(context)?;
     Ok(format!("{rounds} rounds of RDB files and log directories both ways; {old}"))
