@@ -37,7 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("cli", &["commands", "net", "options", "resp"]),
     ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "server"]),
     ("testkit", &[]),
-    ("fuzzing", &["keyspace", "persistence", "rdb", "replication", "resp", "server"]),
+    ("fuzzing", &["keyspace", "persistence", "rdb", "replication", "resp", "script", "server"]),
     ("xtask", &["testkit"]),
     ("end-to-end", &[]),
 ];

@@ -10,6 +10,7 @@
 
 pub mod mutate;
 mod protocol;
+mod scripts;
 mod settings;
 mod storage;
 #[cfg(test)]
@@ -59,6 +60,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "acl", run: settings::acl, seeds: settings::acl_seeds, words: settings::ACL_WORDS },
     Target { name: "glob", run: settings::glob, seeds: settings::glob_seeds, words: settings::GLOB_WORDS },
     Target { name: "config", run: settings::config, seeds: settings::config_seeds, words: settings::CONFIG_WORDS },
+    Target { name: "cjson", run: scripts::cjson, seeds: scripts::cjson_seeds, words: scripts::WORDS },
+    Target { name: "cmsgpack", run: scripts::cmsgpack, seeds: scripts::cmsgpack_seeds, words: scripts::WORDS },
+    Target { name: "structs", run: scripts::structs, seeds: scripts::structs_seeds, words: scripts::WORDS },
 ];
 
 /// Runs a target by its name: for the libFuzzer programs.

@@ -2,7 +2,7 @@
 
 use keyspace::glob as pattern;
 use server::acl::rules::{Rules, merge_selectors};
-use server::config::load::load;
+use server::config::load;
 
 pub(crate) const ACL_WORDS: &[&[u8]] = &[
     b" ",

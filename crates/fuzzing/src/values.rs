@@ -1,7 +1,7 @@
 //! Values in RDB's bytes, and the packed blobs inside them.
 
 use keyspace::codec::{ValueLimits, read_value, value_type, write_value};
-use keyspace::{hash, list, set, zset};
+use keyspace::{Entry, hash, list, set, zset};
 use rdb::codec::Writer;
 use rdb::dump::{append_footer, verify_version_only};
 use rdb::intset::Intset;
@@ -49,11 +49,12 @@ fn dump(kinds: &[ValueType], data: &[u8]) {
     let Ok(decoded) = payload.decode() else { return };
     let list = list::ListLimits::default();
     let Ok(value) = read_value(decoded, limits(&list)) else { return };
-    let written = |value: &keyspace::Value| {
+    let value = Entry::new(b"key", value, None);
+    let written = |value: &Entry| {
         let mut bytes = Vec::new();
         let mut writer = Writer::compressing(&mut bytes);
-        writer.value_type(value_type(value.as_ref()));
-        write_value(&mut writer, value.as_ref());
+        writer.value_type(value_type(value.value()));
+        write_value(&mut writer, value.value());
         append_footer(&mut bytes, 0);
         bytes
     };
@@ -61,6 +62,7 @@ fn dump(kinds: &[ValueType], data: &[u8]) {
     let Ok(mut again) = verify_version_only(&bytes) else { panic!("what was written has no footer") };
     let decoded = again.decode().unwrap_or_else(|error| panic!("what was written is refused: {error}"));
     let again = read_value(decoded, limits(&list)).unwrap_or_else(|error| panic!("what was written is none: {error}"));
+    let again = Entry::new(b"key", again, None);
     let (one, other) = (written(&value).len(), written(&again).len());
     assert_eq!(one, other, "a value changes its size by being written and read");
 }
@@ -303,7 +305,9 @@ pub(crate) fn intset(data: &[u8]) {
 pub(crate) fn intset_seeds() -> Vec<Vec<u8>> {
     let of = |values: &[i64]| {
         let mut intset = Intset::new();
-        values.iter().for_each(|value| drop(intset.insert(*value)));
+        values.iter().for_each(|value| {
+            intset.insert(*value);
+        });
         intset.as_bytes().to_vec()
     };
     vec![of(&[]), of(&[1, 2, 3]), of(&[-100_000, 5]), of(&[i64::MIN, 0, i64::MAX])]

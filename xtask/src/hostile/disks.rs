@@ -156,7 +156,7 @@ pub(super) fn full_snapshot(context: &Context<'_>) -> Result<String> {
     if !may_mount() {
         return Ok(NO_RIGHT.to_owned());
     }
-    let small = Small::mount("1m")?;
+    let small = Small::mount("3m")?;
     let launch = context.launch.clone().directory(small.path());
     let mut server = launch.args(&["--save", "3600 1", "--logfile", "/dev/null"]).try_start()?;
     let mut client = server.client();

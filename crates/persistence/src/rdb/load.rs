@@ -11,7 +11,7 @@ use keyspace::hashing::hash_key;
 use keyspace::{DbIndex, Entry, LockSet, Slot, ValueRef};
 use parking_lot::Mutex;
 use rdb::codec::{DecodeError, Reader, opcode};
-use rdb::value::{Scrutiny, ValueType, decode, skip};
+use rdb::value::{Decoded, Scrutiny, ValueType, decode, skip};
 use std::fmt;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
