@@ -12,7 +12,9 @@
 //! - A slot's contents are reached only through a [`LockSet`] that holds the slot or the closed gate.
 //! - A lock is never held across a system call or a callback into a service.
 
+pub mod ahead;
 pub mod codec;
+pub mod crc16;
 pub mod db;
 pub mod entry;
 pub mod events;

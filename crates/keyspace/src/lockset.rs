@@ -20,13 +20,17 @@ const FOLLOWED_KEPT: usize = 64 << 10;
 /// How long a thread waits before it tries to close the gate again.
 const GATE_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
+/// Words of 64 bits for all numbers of a slot's type.
+const WORDS: usize = (u16::MAX as usize + 1) / 64;
+
 /// The locks one thread holds. Make one for each thread that touches keys and keep it.
 pub struct LockSet {
     keyspace: Arc<Keyspace>,
     participant: Participant,
     held: SmallVec<[Slot; 32]>,
-    /// One bit a slot: the same set as `held`, for a test in a few instructions.
-    bits: Box<[u64; 256]>,
+    /// One bit a slot: the same set as `held`, for a test in a few instructions. It has words for whatever number a slot
+    /// could have, so that no index needs a check.
+    bits: Box<[u64; WORDS]>,
     /// The gate is closed by this thread: every slot may be touched.
     alone: bool,
     inside: bool,
@@ -50,7 +54,7 @@ impl LockSet {
             keyspace,
             participant,
             held: SmallVec::new(),
-            bits: Box::new([0; 256]),
+            bits: Box::new([0; WORDS]),
             alone: false,
             inside: false,
             hand: None,

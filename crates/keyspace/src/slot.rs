@@ -1,5 +1,6 @@
 //! Which slot a key belongs to, and what a slot holds.
 
+use crate::crc16;
 use crate::entry::Entry;
 use crate::hashing::hash_key;
 use crate::lock::SlotLock;
@@ -57,7 +58,7 @@ impl SlotSpace {
     pub fn slot(self, key: &[u8]) -> Slot {
         let hashed = hash_tag(key);
         match self {
-            SlotSpace::Redis => Slot(crc16(hashed) & 0x3FFF),
+            SlotSpace::Redis => Slot(crc16::of(hashed) & 0x3FFF),
             #[allow(clippy::cast_possible_truncation)]
             SlotSpace::Codis => Slot((crc32(hashed) & 0x3FF) as u16),
         }
@@ -79,20 +80,22 @@ fn has_brace(key: &[u8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const BRACES: u64 = ONES * b'{' as u64;
     // Some byte is zero just when some high bit is left (a borrow can only add more behind the first zero).
-    let in_word = |bytes: [u8; 8]| {
+    let braces_of = |bytes: [u8; 8]| {
         let differs = u64::from_le_bytes(bytes) ^ BRACES;
-        differs.wrapping_sub(ONES) & !differs & (ONES << 7) != 0
+        differs.wrapping_sub(ONES) & !differs & (ONES << 7)
     };
     let Some(tail) = key.last_chunk::<8>() else {
         return match (key.first_chunk::<4>(), key.last_chunk::<4>()) {
-            (Some(head), Some(tail)) => in_word(
-                (u64::from(u32::from_le_bytes(*head)) << 32 | u64::from(u32::from_le_bytes(*tail))).to_le_bytes(),
-            ),
+            (Some(head), Some(tail)) => {
+                let both = u64::from(u32::from_le_bytes(*head)) << 32 | u64::from(u32::from_le_bytes(*tail));
+                braces_of(both.to_le_bytes()) != 0
+            }
             _ => key.contains(&b'{'),
         };
     };
     let (words, _) = key.as_chunks::<8>();
-    words.iter().any(|word| in_word(*word)) || in_word(*tail)
+    // Without an early end: a branch a word costs more than the rest of a key.
+    words.iter().fold(braces_of(*tail), |found, word| found | braces_of(*word)) != 0
 }
 
 #[inline(never)]
@@ -103,57 +106,6 @@ fn tagged_part(key: &[u8]) -> &[u8] {
         None | Some(0) => key,
         Some(close) => &inside[..close],
     }
-}
-
-/// `CRC16_TABLES[k][x]`: the CRC of byte `x` followed by `k` zero bytes, so that eight bytes need no chain of look-ups.
-static CRC16_TABLES: [[u16; 256]; 8] = crc16_tables();
-
-#[allow(clippy::cast_possible_truncation, reason = "indexes below 256")]
-const fn crc16_tables() -> [[u16; 256]; 8] {
-    let mut tables = [[0_u16; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = (byte as u16) << 8;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 0x8000 != 0 { (crc << 1) ^ 0x1021 } else { crc << 1 };
-            bit += 1;
-        }
-        tables[0][byte] = crc;
-        byte += 1;
-    }
-    let mut zeros = 1;
-    while zeros < 8 {
-        let mut byte = 0;
-        while byte < 256 {
-            let before = tables[zeros - 1][byte];
-            tables[zeros][byte] = (before << 8) ^ tables[0][(before >> 8) as usize];
-            byte += 1;
-        }
-        zeros += 1;
-    }
-    tables
-}
-
-/// CRC16/XMODEM.
-#[inline]
-pub fn crc16(bytes: &[u8]) -> u16 {
-    let mut crc = 0_u16;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        crc = CRC16_TABLES[7][(chunk[0] ^ (crc >> 8) as u8) as usize]
-            ^ CRC16_TABLES[6][(chunk[1] ^ (crc & 0xFF) as u8) as usize]
-            ^ CRC16_TABLES[5][chunk[2] as usize]
-            ^ CRC16_TABLES[4][chunk[3] as usize]
-            ^ CRC16_TABLES[3][chunk[4] as usize]
-            ^ CRC16_TABLES[2][chunk[5] as usize]
-            ^ CRC16_TABLES[1][chunk[6] as usize]
-            ^ CRC16_TABLES[0][chunk[7] as usize];
-    }
-    for byte in chunks.remainder() {
-        crc = (crc << 8) ^ CRC16_TABLES[0][((crc >> 8) as u8 ^ byte) as usize];
-    }
-    crc
 }
 
 /// CRC32/IEEE, bit by bit over a 16-entry table: only Codis's slot space uses it.
@@ -352,7 +304,7 @@ mod tests {
 
     #[test]
     fn slots_are_redis_clusters() {
-        assert_eq!(crc16(b"123456789"), 0x31C3);
+        assert_eq!(crc16::of(b"123456789"), 0x31C3);
         assert_eq!(SlotSpace::Redis.slot(b"foo").index(), 12182);
         assert_eq!(SlotSpace::Redis.slot(b"{foo}.bar").index(), 12182);
         assert_eq!(SlotSpace::Redis.slot(b"x{foo}{y}").index(), 12182);
@@ -372,17 +324,6 @@ mod tests {
                 key[at] = b'{';
                 assert!(has_brace(&key), "length {len}, byte {at}");
             }
-        }
-    }
-
-    #[test]
-    fn crc16_by_eights_equals_crc16_by_bytes() {
-        let bytes: Vec<u8> = (0..64_u8).map(|i| i.wrapping_mul(37) ^ 0x5A).collect();
-        for len in 0..bytes.len() {
-            let slow = bytes[..len]
-                .iter()
-                .fold(0_u16, |crc, byte| (crc << 8) ^ CRC16_TABLES[0][((crc >> 8) as u8 ^ byte) as usize]);
-            assert_eq!(crc16(&bytes[..len]), slow);
         }
     }
 

@@ -125,6 +125,7 @@ fn start(shared: &Arc<Shared>) -> Sender<Job> {
 }
 
 fn run(shared: &Arc<Shared>, receiver: &Mutex<Receiver<Job>>) {
+    crate::durability::claim::give_way();
     let mut locks = LockSet::new(shared.keyspace.clone());
     loop {
         let job = receiver.lock().recv();

@@ -25,10 +25,18 @@ pub(super) fn core(options: &Options) -> Result<Vec<Row>> {
         [(16, 0.60, &["get", "set", "incr", "hset", "sadd", "lpush"][..]), (64, 0.45, &["get", "set"][..])]
     {
         for test in tests {
-            let runners = servers.each_ref().map(Runner::from);
+            let answer = match *test {
+                "get" => "$3\r\nxxx\r\n",
+                "set" => "+OK\r\n",
+                _ => ":1\r\n",
+            };
+            // As many answers to each read as requests come in it: what the kernel's share of the row is.
+            let floor = Floor::start(&answer.repeat(pipeline))?;
+            let runners = [Runner::from(&servers[0]), Runner::from(&servers[1]), floor.runner()];
             let costs = race(options, &runners, &Load::new(&["-t", test], pipeline))?;
             let name = format!("{} -P {pipeline}", test.to_uppercase());
             rows.push(compared(&name, costs[0], "redis-server", costs[1], target));
+            rows.push(beside(&name, costs[0], "floor (bare epoll)", costs[2]));
             for server in servers.iter().filter(|_| *test == "lpush") {
                 server.client().run("DEL mylist");
             }
@@ -72,4 +80,9 @@ pub(super) fn compared(name: &str, ours: f64, other: &str, theirs: f64, target: 
     show(Row {
         name: name.to_owned(), unit: "µs", ours, other: Some((other.to_owned(), theirs)), target: Some(target)
     })
+}
+
+/// A comparison that nothing is asked of.
+fn beside(name: &str, ours: f64, other: &str, theirs: f64) -> Row {
+    show(Row { name: name.to_owned(), unit: "µs", ours, other: Some((other.to_owned(), theirs)), target: None })
 }

@@ -30,14 +30,20 @@ impl Floor {
 
     /// As [`Floor::start`], with as many threads as so many clients take, each with a descriptor table of its own.
     pub(super) fn start_for(answer: &str, clients: usize) -> Result<Floor> {
-        let threads = clients.div_ceil(CLIENTS_PER_THREAD).max(1);
+        let mut pinned = Command::new("taskset");
+        pinned.args(["-c", "0"]).arg(std::env::current_exe()?);
+        Floor::spawn(pinned, answer, clients.div_ceil(CLIENTS_PER_THREAD).max(1))
+    }
+
+    /// As [`Floor::start`], with so many threads on whatever cores there are.
+    pub(super) fn start_threads(answer: &str, threads: usize) -> Result<Floor> {
+        Floor::spawn(Command::new(std::env::current_exe()?), answer, threads)
+    }
+
+    fn spawn(mut command: Command, answer: &str, threads: usize) -> Result<Floor> {
         let port = testkit::server::free_port()?;
-        let child = Command::new("taskset")
-            .args(["-c", "0"])
-            .arg(std::env::current_exe()?)
-            .args(["floor", &port.to_string(), answer, &threads.to_string()])
-            .spawn()
-            .context("taskset")?;
+        let child =
+            command.args(["floor", &port.to_string(), answer, &threads.to_string()]).spawn().context("the floor")?;
         let floor = Floor { child, port };
         let end = Instant::now() + Duration::from_secs(5);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -138,7 +144,7 @@ fn serve(listener: &OwnedFd, answer: &[u8]) -> Result<()> {
             let request = &buffer[..count];
             if request.is_empty() {
                 streams.remove(key);
-            } else if request.windows(6).any(|word| word == b"CONFIG") {
+            } else if request.get(8..14) == Some(b"CONFIG") {
                 // The generator asks for two settings first, and goes on without them.
                 rustix::io::write(stream, b"-ERR none\r\n")?;
             } else {

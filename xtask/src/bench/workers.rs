@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::floor::Floor;
 use super::race::{KEYS, Load, Runner, fill_keys, race};
 use super::{Options, Row, show};
 
@@ -32,5 +33,22 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
             target: Some(target),
         }));
     }
+    rows.push(of_the_floor(options)?);
     Ok(rows)
+}
+
+/// The same of a bare epoll loop that shares nothing: more threads than cores have fewer requests at a time each, so sleep
+/// and wake more often. No server's row can be lower than this by much.
+fn of_the_floor(options: &Options) -> Result<Row> {
+    let answer = "$3\r\nxxx\r\n".repeat(16);
+    let (four, one) = (Floor::start_threads(&answer, 4)?, Floor::start_threads(&answer, 1)?);
+    let load = Load { threads: 2, ..Load::new(&["-t", "get"], 16) };
+    let costs = race(options, &[four.runner(), one.runner()], &load)?;
+    Ok(show(Row {
+        name: String::from("GET -P 16, the floor (bare epoll)"),
+        unit: "µs",
+        ours: costs[0],
+        other: Some((String::from("with one thread"), costs[1])),
+        target: None,
+    }))
 }

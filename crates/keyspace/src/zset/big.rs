@@ -138,6 +138,12 @@ impl Big {
         assert_eq!(blob_bytes, self.blob_bytes, "bytes of blobs");
     }
 
+    /// The members by their hashes, to ask for their memory ahead.
+    #[inline]
+    pub(super) fn index(&self) -> &Table<Indexed> {
+        &self.index
+    }
+
     #[inline]
     fn find(&self, hash: u64, member: &[u8]) -> Option<MemberRef> {
         self.index.find(hash, member).map(Indexed::member)

@@ -367,6 +367,29 @@ impl ZSet {
         }
     }
 
+    /// Whether its members are in a tree and a table.
+    #[inline]
+    #[must_use]
+    pub fn is_big(&self) -> bool {
+        matches!(self.form(), Form::Big(_))
+    }
+
+    /// Asks the processor for the bucket of the member with this hash.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        if let Form::Big(big) = self.form() {
+            big.index().prefetch_bucket(hash);
+        }
+    }
+
+    /// Asks for the member with this hash itself; reads the bucket.
+    #[inline]
+    pub fn prefetch_items(&self, hash: u64) {
+        if let Form::Big(big) = self.form() {
+            big.index().prefetch_items(hash);
+        }
+    }
+
     #[inline]
     fn form(&self) -> Form<'_> {
         match self.form.get() {

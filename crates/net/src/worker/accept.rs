@@ -17,6 +17,12 @@ use crate::tls::Acceptor;
 /// Clients accepted per listener and turn: about half a millisecond's work, so that those who are there already hardly
 /// feel ten thousand who come at once.
 const ACCEPTS_PER_TURN: usize = 32;
+/// Pause after a full share, in times of what the share took: with many workers accepting a crowd on few cores, all of
+/// them would else be runnable all the time, and the requests of those who are there would wait for their worker's turn
+/// behind the others'. What is taken longer, because the machine is busy, is paused longer.
+const CROWD_PAUSE: u32 = 3;
+/// The shortest and the longest such pause.
+const CROWD_PAUSE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 /// Pause after descriptors ran out, unless a connection is closed before.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -39,8 +45,15 @@ impl<S: Service> Worker<S> {
         }
         self.accept_again = None;
         let mut waiting = std::mem::take(&mut self.blocked_listeners);
+        let began = self.cx.fresh_now();
         waiting.retain(|&listener| self.accept_share(listener));
         self.blocked_listeners = waiting;
+        if !self.blocked_listeners.is_empty() && self.accept_again.is_none() {
+            let ended = self.cx.fresh_now();
+            let (least, most) = CROWD_PAUSE_BOUNDS;
+            let pause = (ended.saturating_duration_since(began) * CROWD_PAUSE).clamp(least, most);
+            self.accept_again = Some(ended + pause);
+        }
     }
 
     /// `true` if more clients may be waiting.

@@ -230,8 +230,8 @@ impl Drop for Begun {
     }
 }
 
-/// How much nicer than the workers the threads of a snapshot are: writers keep most of the processors, and the snapshot
-/// is still done in less time than Redis takes.
+/// How much nicer than the workers the threads of long work are: short requests keep most of the processors, and a
+/// snapshot is still done in less time than Redis takes.
 const NICENESS: i32 = 6;
 
 /// Lowers the calling thread's priority. Without the right to, it stays what it is.

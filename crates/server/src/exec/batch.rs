@@ -19,7 +19,9 @@ use crate::worker::{Worker, flow};
 use commands::Ctx;
 use commands::table::{self, CommandId, Flags};
 use keyspace::DbView;
+use keyspace::ahead::Elements;
 use keyspace::db::Hashed;
+use keyspace::hashing::hash_key;
 use keyspace::journal::effects::Verbatim;
 use net::{ConnId, Flow, Then};
 use resp::{Args, Limits, Parse, Request, parse_request};
@@ -291,7 +293,7 @@ fn plan<'a>(
 /// Locks, prefetches and runs the first `count` planned commands; returns how many ran.
 #[inline(never)]
 fn run_group(worker: &mut Worker, batch: &Batch, session: &mut Session, input: &[u8], count: usize) -> usize {
-    let mut locked = lock_group(worker, batch, session, count);
+    let mut locked = lock_group(worker, batch, session, input, count);
     if worker.locks.keyspace().snapshots.is_active() {
         locked = before_large(worker, batch, session, input, locked);
     }
@@ -327,13 +329,38 @@ fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
 }
 
 /// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.
-fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, count: usize) -> usize {
+fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, input: &[u8], count: usize) -> usize {
     let keys = &batch.keys[..count];
     let locked = keys.iter().position(|key| !worker.locks.try_lock(key.slot)).unwrap_or(count);
-    if locked > 1 {
-        worker.prefetch(session, &keys[..locked]);
+    if locked > 1 && worker.prefetch(session, &keys[..locked]) && route::of(worker.routes, batch.planned[0].id).element > 0
+    {
+        prefetch_elements(worker, batch, session, input, locked);
     }
     locked
+}
+
+/// Asks for the elements that a group of commands on one object name: all buckets, then all elements.
+#[inline(never)]
+fn prefetch_elements(worker: &Worker, batch: &Batch, session: &Session, input: &[u8], count: usize) {
+    let argument = |index: usize, argument: u8| {
+        let planned = batch.planned[index];
+        batch.requests[index].args(&input[planned.start..planned.end]).get(argument as usize)
+    };
+    let key = batch.keys[0];
+    let table = worker.locks.slot(key.slot).db(session.db).map(keyspace::slot::Db::table);
+    let name = argument(0, route::of(worker.routes, batch.planned[0].id).single_key);
+    let Some(entry) = table.zip(name).and_then(|(table, name)| table.find(key.hash, name)) else { return };
+    let Some(elements) = Elements::of(entry) else { return };
+    let mut hashes = [0; GROUP];
+    for (index, hash) in hashes.iter_mut().enumerate().take(count) {
+        // A command that names none asks for that of an empty one, which does no harm.
+        let element = route::of(worker.routes, batch.planned[index].id).element;
+        *hash = hash_key(argument(index, element).unwrap_or_default());
+        elements.prefetch_bucket(*hash);
+    }
+    for hash in hashes.iter().take(count) {
+        elements.prefetch_items(*hash);
+    }
 }
 
 /// While a snapshot runs: how many of the first `count` commands come before one that would have to hand over a value too
@@ -381,9 +408,9 @@ impl Worker {
         self.shared.note_error(&error.0);
     }
 
-    /// Asks for the memory in which keys of held slots are: all buckets, then all entries.
+    /// Asks for the memory in which keys of held slots are: all buckets, then all entries. Whether they are all the same key.
     #[inline]
-    pub(crate) fn prefetch(&self, session: &Session, keys: &[Hashed]) {
+    pub(crate) fn prefetch(&self, session: &Session, keys: &[Hashed]) -> bool {
         // Most keys differ, and asking twice for a line does no harm; but a pipeline on one key asks once.
         let hot = keys.iter().all(|key| key.hash == keys[0].hash);
         let keys = if hot { keys.get(..1).unwrap_or_default() } else { keys };
@@ -397,6 +424,7 @@ impl Worker {
                 db.table().prefetch_items(key.hash);
             }
         }
+        hot
     }
 
     /// Counts a call and its time; notes slow ones.

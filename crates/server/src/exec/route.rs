@@ -15,6 +15,8 @@ pub struct Route {
     pub cost: Option<Cost>,
     /// Index of its one key if it has exactly one at a fixed place, else 0.
     pub single_key: u8,
+    /// Index of the argument that names an element of the object at its key, if it looks one up by name, else 0.
+    pub element: u8,
     /// It may run in a group of commands whose slots are locked together.
     pub groups: bool,
     /// It may need memory.
@@ -32,7 +34,19 @@ fn route(spec: &'static CommandSpec) -> Route {
     let cost = commands::cost(spec.id);
     let single_key = spec.single_key().and_then(|index| u8::try_from(index).ok()).unwrap_or(0);
     let groups = handler.is_some() && cost.is_none() && single_key > 0 && !spec.flags.contains(Flags::BLOCKING);
-    Route { spec, handler, cost, single_key, groups, denies_oom: spec.flags.contains(Flags::DENYOOM) }
+    Route { spec, handler, cost, single_key, element: element(spec.id), groups, denies_oom: spec.flags.contains(Flags::DENYOOM) }
+}
+
+/// Where a command names the (first) element it looks up in its object.
+fn element(id: CommandId) -> u8 {
+    use CommandId::{
+        Hdel, Hexists, Hget, Hincrby, Hset, Hsetnx, Sadd, Sismember, Srem, Zadd, Zincrby, Zrem, Zscore,
+    };
+    match id {
+        Hset | Hget | Hdel | Hexists | Hincrby | Hsetnx | Sadd | Srem | Sismember | Zrem | Zscore => 2,
+        Zadd | Zincrby => 3,
+        _ => 0,
+    }
 }
 
 /// The route of one command.
