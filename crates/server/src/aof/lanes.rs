@@ -21,6 +21,7 @@ use keyspace::{DbIndex, Events, Slot};
 use parking_lot::{Condvar, Mutex};
 use resp::Args;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -47,6 +48,8 @@ struct Batch {
 struct Pending {
     count: Mutex<usize>,
     none: Condvar,
+    /// A lane came down: what it had is lost.
+    is_broken: AtomicBool,
 }
 
 /// See the module. Dropping it waits for what was handed over.
@@ -57,6 +60,8 @@ pub(super) struct Lanes {
     open: Vec<Batch>,
     pending: Arc<Pending>,
     calm: usize,
+    /// Something was taken since the last wait.
+    is_busy: bool,
 }
 
 impl Lanes {
@@ -79,7 +84,7 @@ impl Lanes {
             }
         }
         let open = senders.iter().map(|_| Batch::default()).collect();
-        Lanes { shared: shared.clone(), senders, threads, open, pending, calm: 0 }
+        Lanes { shared: shared.clone(), senders, threads, open, pending, calm: 0, is_busy: false }
     }
 
     /// Takes a command on database `db`, if it may run beside others. False: the caller runs it, after [`Lanes::wait`].
@@ -98,6 +103,7 @@ impl Lanes {
         }
         let lane = slot.index() % lanes;
         let Some(batch) = self.open.get_mut(lane) else { return false };
+        self.is_busy = true;
         for argument in arguments {
             batch.bytes.extend_from_slice(argument);
             batch.ends.push(batch.bytes.len());
@@ -138,12 +144,21 @@ impl Lanes {
         }
         *self.pending.count.lock() += 1;
         if sender.send(std::mem::take(batch)).is_err() {
+            self.pending.is_broken.store(true, Ordering::SeqCst);
             *self.pending.count.lock() -= 1;
         }
     }
 
-    /// Waits until all that was taken has run.
-    pub(super) fn wait(&mut self) {
+    /// Waits until all that was taken has run; the caller is outside of the gate, at which lanes are. False: some of it
+    /// has not, as a lane came down.
+    pub(super) fn wait(&mut self) -> bool {
+        if std::mem::take(&mut self.is_busy) {
+            self.wait_busy();
+        }
+        !self.pending.is_broken.load(Ordering::SeqCst)
+    }
+
+    fn wait_busy(&mut self) {
         for lane in 0..self.senders.len() {
             self.hand_over(lane);
         }
@@ -170,6 +185,9 @@ fn run_lane(shared: &Arc<Shared>, config: &Config, file: &str, batches: &Receive
     struct Done<'p>(&'p Pending);
     impl Drop for Done<'_> {
         fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.is_broken.store(true, Ordering::SeqCst);
+            }
             let mut count = self.0.count.lock();
             *count -= 1;
             if *count == 0 {

@@ -1,8 +1,8 @@
 //! Replaying the log at start.
 //!
-//! Commands run as a client's would, those of one slot in their order ([`super::lanes`]), with time standing still at 1970: no key ends while the log is
-//! replayed, since the log itself says when each was found to have ended. Only commands with a relative expiry, which no
-//! server writes but people do, see the real time.
+//! Commands run as a client's would, those of one slot in their order ([`super::lanes`]), with time standing still at 1970:
+//! no key ends while the log is replayed, since the log itself says when each was found to have ended. Only commands with a
+//! relative expiry, which no server writes but people do, see the real time.
 
 use super::lanes::Lanes;
 use super::rewrite::{directory_of, name_of};
@@ -32,8 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Commands between two moments at which the gate may be closed.
-const TURN_COMMANDS: usize = 1024;
 /// How long a command waits for a slot or the gate before it tries again.
 const BUSY_PAUSE: Duration = Duration::from_micros(20);
 /// What an RDB file begins with.
@@ -412,8 +410,6 @@ impl Player {
         let progress = self.shared.durability.loading.progress();
         let read_before = self.read_before;
         let mut lanes = Lanes::start(&self.shared, &self.worker.config, name);
-        self.worker.locks.enter();
-        let mut commands = 0_usize;
         let ended = loop {
             let offset = frames.offset();
             match frames.next_frame() {
@@ -425,15 +421,10 @@ impl Player {
                     if !self.run(&mut lanes, &frames.arguments(), name) {
                         break Err(Failed);
                     }
-                    commands += 1;
                     progress.bytes.store(read_before + frames.offset(), Ordering::Relaxed);
                     if progress.stop.load(Ordering::Relaxed) {
                         log!(Level::Warning, "Loading was stopped before its end");
                         break Err(Failed);
-                    }
-                    if commands.is_multiple_of(TURN_COMMANDS) {
-                        self.worker.locks.leave();
-                        self.worker.locks.enter();
                     }
                 }
                 Ok(Frame::End) if self.session.state.has(State::IN_MULTI) => {
@@ -467,8 +458,10 @@ impl Player {
                 }
             }
         };
-        lanes.wait();
-        self.worker.locks.leave();
+        if !lanes.wait() {
+            log!(Level::Warning, "A thread that replayed the log came down");
+            return Err(Failed);
+        }
         ended
     }
 
@@ -489,9 +482,14 @@ impl Player {
             if lanes.take(spec, self.session.db, arguments) {
                 return true;
             }
-            lanes.wait();
+            if !lanes.wait() {
+                return false;
+            }
         }
+        // Inside for this command alone: while the reader waits for lanes, they must be able to get in.
+        self.worker.locks.enter();
         run_command(&mut self.worker, &mut self.session, arguments, file);
+        self.worker.locks.leave();
         true
     }
 

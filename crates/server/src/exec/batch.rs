@@ -332,7 +332,9 @@ fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
 fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, input: &[u8], count: usize) -> usize {
     let keys = &batch.keys[..count];
     let locked = keys.iter().position(|key| !worker.locks.try_lock(key.slot)).unwrap_or(count);
-    if locked > 1 && worker.prefetch(session, &keys[..locked]) && route::of(worker.routes, batch.planned[0].id).element > 0
+    if locked > 1
+        && worker.prefetch(session, &keys[..locked])
+        && route::of(worker.routes, batch.planned[0].id).element > 0
     {
         prefetch_elements(worker, batch, session, input, locked);
     }

@@ -1,8 +1,8 @@
 //! Taking a primary's snapshot.
 //!
 //! It is first brought to a file and read through, every value of it, and only then do the old data go: a primary that
-//! sends nonsense, or breaks off, costs a replica nothing. Straight from the connection it is loaded when there are no data to lose
-//! (`repl-diskless-load`).
+//! sends nonsense, or breaks off, costs a replica nothing. Straight from the connection it is loaded when there are no data
+//! to lose (`repl-diskless-load`).
 
 use super::apply::Applier;
 use super::link::{Ended, Line, Wire};
