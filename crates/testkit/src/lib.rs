@@ -19,6 +19,7 @@ mod authority;
 pub mod binary;
 pub mod client;
 pub mod differential;
+pub mod etcd;
 pub mod history;
 pub mod process;
 pub mod proxy;
@@ -31,6 +32,7 @@ pub mod text;
 
 pub use authority::{Authority, Certificate};
 pub use client::Client;
+pub use etcd::Etcd;
 pub use proxy::Proxy;
 pub use reply::Reply;
 pub use server::{Launch, Server};
