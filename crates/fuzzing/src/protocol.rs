@@ -225,7 +225,8 @@ pub(crate) fn numbers(data: &[u8]) {
     if let Some(number) = num::parse_i64(data) {
         assert_eq!(number.to_string().as_bytes(), data, "an integer has one text");
     }
-    if let Some(number) = num::parse_u64(data) {
+    // It reads what C's strtoull does, blanks and signs before the digits included.
+    if let (Some(number), true) = (num::parse_u64(data), data.iter().all(u8::is_ascii_digit)) {
         assert!(std::str::from_utf8(data).is_ok_and(|text| text.parse() == Ok(number)));
     }
     let _ = num::parse_wrapping_u64(data);
