@@ -24,11 +24,12 @@ The binary under test is built with the profile `fast`, unless $OXIDIS_BIN names
 
 const STEPS: [&str; 10] = ["tidy", "fmt", "clippy", "build", "doc", "unit", "doctest", "loom", "e2e", "hostile"];
 /// Programs of the peers, with the packages that hold them.
-const PEERS: [(&str, &str); 4] = [
+const PEERS: [(&str, &str); 5] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("nutcracker", "nutcracker"),
+    ("etcd", "etcd-server"),
 ];
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
@@ -126,7 +127,7 @@ fn peers(may_install: bool) -> Vec<String> {
     if may_install && is_root() && binary::on_path("apt-get").is_some() {
         let shell = format!(
             "export DEBIAN_FRONTEND=noninteractive; {command} || {{ apt-get update && {command}; }}; \
-             ! pidof systemd >/dev/null || systemctl disable --now redis-server nutcracker"
+             ! pidof systemd >/dev/null || systemctl disable --now redis-server nutcracker etcd"
         );
         let _ = Command::new("sh").args(["-c", &shell]).output();
     }

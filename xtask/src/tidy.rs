@@ -28,6 +28,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("options", &[]),
     ("script", &["resp"]),
     ("replication", &[]),
+    ("topology", &[]),
+    ("member", &["topology"]),
     ("doctor", &["options", "resp"]),
     (
         "server",

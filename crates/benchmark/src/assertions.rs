@@ -49,6 +49,16 @@ impl Assertion {
         };
         (value, holds)
     }
+
+    /// What stands behind a measured value.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self.figure {
+            Figure::Percentile(_) | Figure::Average | Figure::Max => " ms",
+            Figure::Rate => " requests per second",
+            Figure::ErrorPercent => "%",
+            Figure::Errors | Figure::Dropped => "",
+        }
+    }
 }
 
 impl fmt::Display for Assertion {

@@ -10,6 +10,7 @@ use resp::Value;
 
 use crate::{
     preflight::{Connection, reason},
+    run::tell,
     safety,
     session::Session,
     suite::{Form, Test},
@@ -66,7 +67,7 @@ impl Made {
                 deleted += name.delete(&mut connection).map_err(failed)?;
             }
         }
-        eprintln!("cleanup: {deleted} keys deleted");
+        tell(format_args!("cleanup: {deleted} keys deleted"));
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     options::Options,
     preflight::{Connection, Failure, Server},
     report::ServerConfig,
+    run::tell,
 };
 
 /// A primary.
@@ -102,7 +103,7 @@ impl Cluster {
         if tags.version != version {
             return Ok(());
         }
-        eprintln!("WARNING: Cluster slots configuration changed, fetching new one...");
+        tell(format_args!("WARNING: Cluster slots configuration changed, fetching new one..."));
         let first = self.primaries.first();
         let endpoint = first.map(|primary| (primary.host.as_str(), primary.port));
         let (mut connection, _) = Connection::open(options, endpoint).map_err(|failure| failure.0)?;

@@ -14,7 +14,7 @@ use crate::{agents::AgentAddress, agents::AllowedTarget, assertions::Assertion, 
 pub(crate) use self::{
     apply::apply,
     check::{check, is_loopback_name},
-    table::{DEFINITIONS, Kind, kind},
+    table::{DEFINITIONS, is_ours},
 };
 
 /// Settings that redis-benchmark does not have; the defaults leave its behaviour as it is.

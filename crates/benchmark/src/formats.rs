@@ -9,6 +9,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     fs,
+    path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -18,9 +19,9 @@ use crate::{
     extended::Output,
     latency::{self, Latency},
     options::Options,
-    preflight::Connection,
+    preflight::{Connection, reason},
     results::{GroupOutcome, Outcome},
-    run::put,
+    run::{put, tell},
     session::Session,
     suite::Test,
 };
@@ -69,20 +70,22 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(arguments: &[OsString], session: &Session) -> Report {
-        let baseline = session.options.extended.baseline.as_ref().and_then(|path| {
-            let text = fs::read_to_string(path).map_err(|error| error.to_string());
-            let parsed =
-                text.and_then(|text| serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string()));
-            match parsed {
-                Ok(json) => Some(json),
-                Err(error) => {
-                    eprintln!("WARNING: cannot read the baseline {}: {error}", path.display());
-                    None
-                }
+    /// An empty report. What would make it useless after the load is found before: the error is a sentence for stderr.
+    pub(crate) fn new(arguments: &[OsString], session: &Session) -> Result<Report, String> {
+        let extended = &session.options.extended;
+        let baseline = extended.baseline.as_deref().map(read_baseline).transpose()?;
+        for path in extended.output_file.iter().chain(&extended.hdr_log) {
+            // What is in it stays until the new report is there. A pipe would take the trial for the end.
+            if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+                continue;
             }
-        });
-        Report {
+            fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(|error| format!("Error: cannot write {}: {}", path.display(), reason(&error)))?;
+        }
+        Ok(Report {
             arguments: hide_passwords(arguments),
             started: SystemTime::now(),
             redis_file: String::new(),
@@ -92,7 +95,7 @@ impl Report {
             html: Vec::new(),
             hdr_log: Vec::new(),
             baseline,
-        }
+        })
     }
 
     /// Takes text in redis-benchmark's format: to stdout at once, or to the file at the end.
@@ -153,7 +156,11 @@ impl Report {
     /// What is worse than in the baseline by more than is allowed.
     pub(crate) fn worse_than_baseline(&self, session: &Session, outcome: &Outcome) -> Option<String> {
         let tests = self.baseline.as_ref()?.get("tests")?.as_array()?;
-        let before = tests.iter().find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))?;
+        let Some(before) = tests.iter().find(|test| test.get("name").and_then(Json::as_str) == Some(&outcome.title))
+        else {
+            tell(format_args!("NOTE: the baseline has no test called '{}' to compare with", outcome.title));
+            return None;
+        };
         let allowed = session.options.extended.max_regress_percent / 100.0;
         let tps = before.get("tps")?.as_f64()?;
         if outcome.rate() < tps * (1.0 - allowed) {
@@ -163,6 +170,41 @@ impl Report {
         let now = milliseconds(latency::value_at_percent(&outcome.service, 99.0));
         (now > p99 * (1.0 + allowed)).then(|| format!("p99 is {now:.3} ms, {p99:.3} ms before"))
     }
+}
+
+/// `2026-03-01 12:00:00 UTC`.
+fn date_and_time(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin with March put the leap day at their end; 719,468 days are from such a year 0 to 1970.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+/// Reads an earlier report of our own.
+fn read_baseline(path: &Path) -> Result<Json, String> {
+    let text = fs::read_to_string(path).map_err(|error| reason(&error));
+    let parsed =
+        text.and_then(|text| serde_json::from_str(&text).map_err(|error: serde_json::Error| error.to_string()));
+    parsed
+        .and_then(|json: Json| match json.get("tests").is_some_and(Json::is_array) {
+            true => Ok(json),
+            false => Err("it has no tests".to_owned()),
+        })
+        .map_err(|error| {
+            format!(
+                "Error: cannot read the baseline {}: {error}. A run with --output json --output-file {} makes one",
+                path.display(),
+                path.display()
+            )
+        })
 }
 
 /// Lines after the text report: what redis-benchmark has no words for.
@@ -410,3 +452,24 @@ const INFO_FIELDS: &[&str] = &[
     "maxmemory_policy",
     "role",
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_200, "2024-03-01 00:00:00 UTC"),
+            (1_767_225_599, "2025-12-31 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(date_and_time(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+}

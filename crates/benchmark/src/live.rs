@@ -153,10 +153,13 @@ impl View {
     /// The bytes that draw the view over its last frame.
     pub(crate) fn draw(&mut self) -> String {
         let mut out = self.erase();
-        let lines = self.lines();
+        let (columns, rows) = screen();
+        let mut lines = self.lines();
+        // A line that wraps, or one that scrolls out, would be left behind by the next frame.
+        lines.truncate(rows.saturating_sub(1).max(1));
         self.lines_drawn = lines.len();
         for line in lines {
-            out.push_str(&line);
+            out.push_str(&fit(&line, columns));
             out.push('\n');
         }
         out
@@ -237,6 +240,30 @@ impl View {
     }
 }
 
+/// Columns and rows of the terminal that the view is drawn on; without bounds elsewhere.
+fn screen() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(std::io::stderr()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (usize::from(size.ws_col), usize::from(size.ws_row)),
+        _ => (usize::MAX, usize::MAX),
+    }
+}
+
+/// As much of a line as there are columns; switches of bold take none.
+fn fit(line: &str, columns: usize) -> String {
+    let (mut out, mut used, mut is_switch) = (String::with_capacity(line.len()), 0, false);
+    for letter in line.chars() {
+        is_switch |= letter == '\x1b';
+        if !is_switch {
+            used += 1;
+        }
+        if is_switch || used <= columns {
+            out.push(letter);
+        }
+        is_switch &= letter != 'm';
+    }
+    out
+}
+
 fn push(series: &mut VecDeque<f64>, value: f64) {
     if series.len() == SPARKS {
         series.pop_front();
@@ -270,9 +297,10 @@ fn float(value: u64) -> f64 {
 }
 
 const HELP: &str = "\
- q  end the test now and report what was measured       p  send nothing until p is pressed again
- h  this help                                           Ctrl-C  as q
- Each line shows the last value and the course of the last ten seconds; the bars below are all latencies so far.";
+ q  end the test now and report       p  send nothing until p is pressed again
+ h  this help                         Ctrl-C  as q
+ Each line shows the last value and the course of the last ten seconds;
+ the bars below are all latencies so far.";
 const TITLE_MAX: usize = 40;
 const BAR_WIDTH: usize = 24;
 const SPARKS: usize = 40;
@@ -325,5 +353,12 @@ mod tests {
         assert!(view.draw().starts_with(&format!("\r\x1b[{lines}A\x1b[J")));
         view.erase();
         assert_eq!(view.erase(), "");
+    }
+
+    #[test]
+    fn lines_are_cut_to_the_screen() {
+        assert_eq!(fit("\x1b[1mtitle\x1b[0m rest", 7), "\x1b[1mtitle\x1b[0m r");
+        assert_eq!(fit("≤ 1 ms", usize::MAX), "≤ 1 ms");
+        assert!(HELP.lines().all(|line| line.chars().count() < 80));
     }
 }

@@ -1,16 +1,18 @@
 //! Command line of the load generator: redis-benchmark 7.2's options with their meanings and
 //! defaults, Valkey's additions, and our own (long names only, so that no two can clash).
 //!
-//! Parsing has no side effects: warnings and early endings are values, printed by the caller.
+//! What there is and which options take a value is read from the table that the help shows ([`help::tool`]). Parsing has
+//! no side effects: warnings and early endings are values, printed by the caller.
 //! Numbers of the old options go through [`atoi`], as they always did: text counts as zero.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use ::options::{Item, Reader};
 use net::tls::{ClientSettings, Connector, SettingsError, Verify};
 
 use crate::{
     extended::{self, Extended},
-    fairness, uri,
+    fairness, help, uri,
 };
 
 /// What to do, from the command line. Times are in the unit their type says; sizes in bytes.
@@ -174,53 +176,31 @@ pub(crate) fn parse(arguments: &[OsString]) -> Parsed {
 
 /// Reads the arguments that hold for all phases, and behind them those of one phase, which win.
 pub(crate) fn parse_phase(common: &[OsString], phase: &[OsString]) -> Parsed {
-    let words: Vec<Vec<u8>> = common.iter().chain(phase).map(|word| word.as_encoded_bytes().to_vec()).collect();
-    let mut parser = Parser { words, next: 0, common: common.len(), options: Options::default(), warnings: Vec::new() };
-    match parser.run() {
+    let mut parser = Parser::default();
+    match parser.run(common, phase) {
         Ok(()) => Parsed::Run(Box::new(parser.options), parser.warnings),
         Err(stop) => stop,
     }
 }
 
+#[derive(Default)]
 struct Parser {
-    words: Vec<Vec<u8>>,
-    next: usize,
-    /// Words that hold for all phases.
-    common: usize,
     options: Options,
     warnings: Vec<String>,
 }
 
 impl Parser {
-    fn run(&mut self) -> Result<(), Parsed> {
-        while let Some(word) = self.words.get(self.next).cloned() {
-            if self.next == self.common {
-                // A phase that is bound by a time needs no regard to a number for all phases, and the other way round.
-                let ends: &[&[u8]] = &[b"-n", b"--duration", b"--per-client", b"--ramp-clients"];
-                if self.words.iter().skip(self.next).any(|word| ends.contains(&word.as_slice())) {
-                    self.options.requests_given = false;
-                    self.options.extended.duration = None;
-                    self.options.extended.per_client = None;
-                }
-            }
-            self.next += 1;
-            let name = String::from_utf8_lossy(&word).into_owned();
-            if name == "--" {
-                self.options.command = self.words.split_off(self.next);
-                break;
-            }
-            if self.compatible(&name)? || self.transport(&name)? {
-                continue;
-            }
-            if word.first() == Some(&b'-') {
-                if self.beyond(&name)? {
-                    continue;
-                }
-                return Err(Parsed::Invalid(name));
-            }
-            self.options.command = self.words.split_off(self.next - 1);
-            break;
+    fn run(&mut self, common: &[OsString], phase: &[OsString]) -> Result<(), Parsed> {
+        let tool = help::tool();
+        self.read(Reader::new(&tool, common))?;
+        // A phase that is bound by a time needs no regard to a number for all phases, and the other way round.
+        let ends = ["-n", "--duration", "--per-client", "--ramp-clients"];
+        if phase.iter().any(|word| ends.iter().any(|end| word == end)) {
+            self.options.requests_given = false;
+            self.options.extended.duration = None;
+            self.options.extended.per_client = None;
         }
+        self.read(Reader::new(&tool, phase))?;
         extended::check(&self.options).map_err(Parsed::Fatal)?;
         if self.options.tls {
             let refuse = |error: SettingsError| {
@@ -231,40 +211,78 @@ impl Parser {
         Ok(())
     }
 
-    /// The options of redis-benchmark 7.2 apart from TLS. False when `name` is none of them.
-    fn compatible(&mut self, name: &str) -> Result<bool, Parsed> {
+    /// Reads options up to the command.
+    fn read(&mut self, mut reader: Reader<'_>) -> Result<(), Parsed> {
+        while let Some(item) = reader.read() {
+            match item {
+                Item::Option { name, value, .. } => self.option(&name, value.unwrap_or_default())?,
+                Item::Unknown(dashes) if dashes == "--" => {
+                    self.options.command = reader.rest();
+                    break;
+                }
+                // Redis: a lone dash is an option, and none that is known.
+                Item::Word(word) if word == b"-" => return Err(Parsed::Invalid(text(&word))),
+                Item::Word(_) => {
+                    self.options.command = reader.from_last();
+                    break;
+                }
+                Item::Unknown(name) | Item::NoValue(name) | Item::NeedlessValue(name) => {
+                    return Err(Parsed::Invalid(name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over one option; the value of one without a value is empty.
+    fn option(&mut self, name: &str, value: Vec<u8>) -> Result<(), Parsed> {
+        if extended::is_ours(name) {
+            let value = text(&value);
+            if name == "--output" && value == "csv" {
+                self.options.csv = true;
+            }
+            return extended::apply(&mut self.options.extended, name, &value).map_err(Parsed::Fatal);
+        }
         match name {
-            "-c" => self.options.clients = self.number(name)?,
+            "--tls" => self.options.tls = true,
+            "--insecure" => self.options.secure.verify = Verify::Nothing,
+            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites"
+            | "--tls-verify-host" => {
+                self.options.secure.option(name, value);
+            }
+            _ => self.compatible(name, &value)?,
+        }
+        Ok(())
+    }
+
+    /// The options of redis-benchmark 7.2 apart from TLS.
+    fn compatible(&mut self, name: &str, value: &[u8]) -> Result<(), Parsed> {
+        let number = atoi(value);
+        match name {
+            "-c" => self.options.clients = number,
             "-v" | "--version" => return Err(Parsed::Version),
-            "--help" => return Err(Parsed::Help(self.words.get(self.next).map(|w| text(w)))),
+            "--help" => return Err(Parsed::Help((!value.is_empty()).then(|| text(value)))),
             "-n" => {
-                self.options.requests = u64::try_from(self.number(name)?).unwrap_or(0);
+                self.options.requests = u64::try_from(number).unwrap_or(0);
                 self.options.requests_given = true;
             }
-            "-k" => self.options.keep_alive = self.number(name)?,
-            "-h" => self.options.host = text(&self.value(name)?),
-            "-p" => self.options.port = port(self.number(name)?)?,
-            "-s" => self.options.socket = Some(PathBuf::from(text(&self.value(name)?))),
+            "-k" => self.options.keep_alive = number,
+            "-h" => self.options.host = text(value),
+            "-p" => self.options.port = port(number)?,
+            "-s" => self.options.socket = Some(PathBuf::from(text(value))),
             "-x" => self.options.argument_from_stdin = true,
-            "-a" => self.options.password = Some(self.value(name)?),
-            "--user" => self.options.user = Some(self.value(name)?),
-            "-u" => {
-                let value = text(&self.value(name)?);
-                self.server_uri(&value)?;
-            }
+            "-a" => self.options.password = Some(value.to_vec()),
+            "--user" => self.options.user = Some(value.to_vec()),
+            "-u" => self.server_uri(&text(value))?,
             "-3" => self.options.resp3 = true,
-            "-d" => {
-                let bytes = self.number(name)?.clamp(1, VALUE_BYTES_MAX);
-                self.options.value_bytes = usize::try_from(bytes).unwrap_or(1);
-            }
-            "-P" => self.options.pipeline = usize::try_from(self.number(name)?).unwrap_or(1).max(1),
+            "-d" => self.options.value_bytes = usize::try_from(number.clamp(1, VALUE_BYTES_MAX)).unwrap_or(1),
+            "-P" => self.options.pipeline = usize::try_from(number).unwrap_or(1).max(1),
             "-r" => {
-                let value = self.value(name)?;
                 // Redis: a dash must be followed by a digit, so that `-r -q` is caught.
                 if value.first() == Some(&b'-') && !value.get(1).is_some_and(u8::is_ascii_digit) {
-                    return Err(Parsed::Invalid(text(&value)));
+                    return Err(Parsed::Invalid(text(value)));
                 }
-                self.options.keyspace = Some(u64::try_from(atoi(&value)).unwrap_or(0));
+                self.options.keyspace = Some(u64::try_from(number).unwrap_or(0));
             }
             "-q" => self.options.quiet = true,
             "--csv" => self.options.csv = true,
@@ -276,60 +294,26 @@ impl Parser {
                     .to_owned(),
             ),
             #[expect(clippy::cast_possible_truncation, reason = "srandom() took an int")]
-            "--seed" => self.options.seed = Some(self.number(name)? as u32),
-            "-t" => {
-                let list = text(&self.value(name)?).to_ascii_lowercase();
-                self.options.tests = Some(format!(",{list},"));
-            }
-            "--dbnum" => self.options.database = self.number(name)?,
+            "--seed" => self.options.seed = Some(number as u32),
+            "-t" => self.options.tests = Some(format!(",{},", text(value).to_ascii_lowercase())),
+            "--dbnum" => self.options.database = number,
             "--precision" => {
-                self.options.precision = match self.number(name)? {
+                self.options.precision = match number {
                     digits if digits < 0 => DEFAULT_PRECISION,
                     digits => u8::try_from(digits.clamp(1, PRECISION_MAX)).unwrap_or(1),
                 };
             }
             "--threads" => {
-                let threads = self.number(name)?;
-                if threads > THREADS_MAX {
+                if number > THREADS_MAX {
                     self.warnings.push(format!("WARNING: Too many threads, limiting threads to {THREADS_MAX}."));
                 }
-                self.options.threads = usize::try_from(threads.clamp(0, THREADS_MAX)).unwrap_or(0);
+                self.options.threads = usize::try_from(number.clamp(0, THREADS_MAX)).unwrap_or(0);
             }
             "--cluster" => self.options.cluster = true,
             "--enable-tracking" => self.options.tracking = true,
-            _ => return Ok(false),
+            _ => return Err(Parsed::Invalid(name.to_owned())),
         }
-        Ok(true)
-    }
-
-    /// `--tls` and its companions.
-    fn transport(&mut self, name: &str) -> Result<bool, Parsed> {
-        match name {
-            "--tls" => self.options.tls = true,
-            "--insecure" => self.options.secure.verify = Verify::Nothing,
-            "--sni" | "--cacert" | "--cacertdir" | "--cert" | "--key" | "--tls-ciphers" | "--tls-ciphersuites"
-            | "--tls-verify-host" => {
-                let value = self.value(name)?;
-                self.options.secure.option(name, value);
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    fn beyond(&mut self, name: &str) -> Result<bool, Parsed> {
-        let Some(kind) = extended::kind(name) else {
-            return Ok(false);
-        };
-        let value = match kind {
-            extended::Kind::Flag => String::new(),
-            extended::Kind::Value => text(&self.value(name)?),
-        };
-        if name == "--output" && value == "csv" {
-            self.options.csv = true;
-        }
-        extended::apply(&mut self.options.extended, name, &value).map_err(Parsed::Fatal)?;
-        Ok(true)
+        Ok(())
     }
 
     fn server_uri(&mut self, value: &str) -> Result<(), Parsed> {
@@ -348,16 +332,6 @@ impl Parser {
             options.database = database;
         }
         Ok(())
-    }
-
-    fn value(&mut self, name: &str) -> Result<Vec<u8>, Parsed> {
-        let value = self.words.get(self.next).cloned();
-        self.next += 1;
-        value.ok_or_else(|| Parsed::Invalid(name.to_owned()))
-    }
-
-    fn number(&mut self, name: &str) -> Result<i64, Parsed> {
-        self.value(name).map(|value| atoi(&value))
     }
 }
 

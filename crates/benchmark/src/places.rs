@@ -6,13 +6,14 @@
 //! ports         clients / (share of the port range)     = local addresses (127.0.0.1, 127.0.0.2 … on loopback)
 //! ```
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     options::Options,
     preflight::{Address, Failure, Server},
+    run::tell,
 };
 
 /// Where the connections are to be.
@@ -79,12 +80,41 @@ impl Places {
             )));
         }
         if options.extended.is_used && clients >= TOLD_FROM_CLIENTS {
-            eprintln!(
+            tell(format_args!(
                 "ports: {ports} local ports × {sources} source addresses × {} servers = {room} for {clients} clients",
                 servers.len()
-            );
+            ));
         }
         Ok(places)
+    }
+}
+
+/// Further local addresses for connections to a server on loopback: those that follow once all ports of the others are in
+/// use, or rest after an earlier run. There are none to another machine, and none with `::1`, which stands alone.
+#[derive(Debug, Clone)]
+pub(crate) struct SpareSources {
+    next: Option<u8>,
+}
+
+impl SpareSources {
+    /// Those for connections to `address`.
+    pub(crate) fn of(address: &SocketAddr) -> SpareSources {
+        SpareSources { next: (address.ip().is_loopback() && address.is_ipv4()).then_some(FIRST_SPARE) }
+    }
+
+    /// None at all: the addresses are chosen by the user.
+    pub(crate) fn none() -> SpareSources {
+        SpareSources { next: None }
+    }
+}
+
+impl Iterator for SpareSources {
+    type Item = IpAddr;
+
+    fn next(&mut self) -> Option<IpAddr> {
+        let host = self.next?;
+        self.next = host.checked_add(1).filter(|next| *next <= LAST_SPARE);
+        Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, host)))
     }
 }
 
@@ -154,6 +184,10 @@ const SPARE_DESCRIPTORS: u64 = 64;
 /// Most threads that are started by themselves.
 const THREADS_MAX: usize = 128;
 
+/// The loopback addresses that are spare, by their last byte.
+const FIRST_SPARE: u8 = 2;
+const LAST_SPARE: u8 = 254;
+
 /// Share of the ports from which on the kernel is to take odd ones as readily as even ones (see `sys`).
 const ANY_PORT_PERCENT: usize = 40;
 
@@ -181,6 +215,18 @@ mod tests {
         assert_eq!(texts, ["127.0.0.254", "127.0.0.255", "127.0.1.0", "127.0.1.1", "::1"]);
         for wrong in ["", "x", "127.0.0.2-127.0.0.1", "127.0.0.1-::1", "0.0.0.0-255.255.255.255"] {
             assert_eq!(parse_sources(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn loopback_has_spare_addresses() {
+        let spare: Vec<IpAddr> = SpareSources::of(&"127.0.0.1:6379".parse().unwrap()).collect();
+        assert_eq!(
+            (spare.len(), spare[0].to_string(), spare[252].to_string()),
+            (253, "127.0.0.2".into(), "127.0.0.254".into())
+        );
+        for other in ["10.0.0.1:6379", "[::1]:6379"] {
+            assert_eq!(SpareSources::of(&other.parse().unwrap()).next(), None, "{other}");
         }
     }
 

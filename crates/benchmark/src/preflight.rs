@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs},
     os::unix::net::UnixStream,
     path::PathBuf,
     time::Duration,
@@ -11,7 +11,13 @@ use std::{
 
 use resp::{SkipState, Value, parse_reply, skip_reply};
 
-use crate::{options::Options, report::ServerConfig, template::encode};
+use crate::{
+    options::Options,
+    places::{self, SpareSources},
+    report::ServerConfig,
+    sys,
+    template::encode,
+};
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +73,7 @@ impl Connection {
             opened.map_err(|error| Failure(format!("Could not connect to Redis at {name}: {}\n", reason(&error))))?;
         let stream = match (stream, &options.connector) {
             (Stream::Tcp(socket), Some(connector)) => {
-                let secured = net::tls::Stream::connect(socket, connector)
+                let secured = secure(socket, connector)
                     .map_err(|error| Failure(format!("Could not negotiate a TLS connection: {}\n", reason(&error))))?;
                 Stream::Secure(Box::new(secured))
             }
@@ -196,7 +202,13 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<(Stream, Address)> {
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
-        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+        let connected = match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                SpareSources::of(&address).find_map(|source| connect_from(source, address)).ok_or(error)
+            }
+            connected => connected,
+        };
+        match connected {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
@@ -207,6 +219,26 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<(Stream, Address)> {
     }
     Err(failure)
 }
+
+/// A connection from another local address, where that has a free port.
+fn connect_from(source: IpAddr, address: SocketAddr) -> Option<TcpStream> {
+    let socket = sys::start_connect_from(source, places::port_range(), address).ok()?;
+    let stream = TcpStream::from(socket);
+    // On loopback the connection stands at once, or never.
+    stream.set_nonblocking(false).ok()?;
+    stream.peer_addr().is_ok().then_some(stream)
+}
+
+/// Shakes hands, with less patience than for a connection: a server without TLS is silent for ever.
+fn secure(socket: TcpStream, connector: &net::tls::Connector) -> io::Result<net::tls::Stream> {
+    socket.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+    let secured = net::tls::Stream::connect(socket, connector)?;
+    secured.socket().set_read_timeout(Some(CONNECT_TIMEOUT))?;
+    Ok(secured)
+}
+
+/// Longest wait for each answer of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest wait for the connection and for each reply before the test. The kernel's own limit is
 /// over two minutes; nobody waits that long for a typing mistake.

@@ -320,8 +320,11 @@ impl Outcome {
     }
 
     /// Whether the generator set the limit and not the server: in a closed loop when a thread had
-    /// no time left, in an open loop when requests left late although a connection was free.
+    /// no time left, in an open loop when requests left late although a connection was free. A moment's load tells nothing.
     pub(crate) fn generator_limited(&self) -> bool {
+        if self.elapsed < JUDGED_FROM {
+            return false;
+        }
         match &self.lateness {
             None => self.busiest_thread >= BUSY_LIMIT,
             Some(lateness) => latency::value_at_percent(lateness, 99.0) > LATENESS_LIMIT_US,
@@ -331,6 +334,9 @@ impl Outcome {
 
 /// CPU share of a thread from which the generator is called the limit.
 const BUSY_LIMIT: f64 = 0.80;
+
+/// Shorter loads are not judged: filling caches and growing buffers is most of them.
+const JUDGED_FROM: Duration = Duration::from_millis(200);
 
 /// Lateness (99th percentile) from which the generator is called the limit of an open loop.
 const LATENESS_LIMIT_US: u64 = 1_000;

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     io::{self, Read, Write},
     os::unix::ffi::OsStringExt,
     process::ExitCode,
@@ -39,22 +40,22 @@ pub fn run(arguments: &[OsString], program: &str) -> ExitCode {
             put(&format!("Invalid option \"{option}\" or option argument missing\n\n"));
             put(&help::text(program, None));
             if let Some(meant) = ::options::suggestion(&help::tool(), &option) {
-                eprintln!("{meant}");
+                tell(format_args!("{meant}"));
             }
             ExitCode::from(1)
         }
         Parsed::Fatal(text) => {
-            eprintln!("{text}");
+            tell(format_args!("{text}"));
             ExitCode::from(1)
         }
         Parsed::Run(options, warnings) => {
             for warning in warnings {
-                eprintln!("{warning}");
+                tell(format_args!("{warning}"));
             }
             match start(*options, arguments) {
                 Ok(code) => ExitCode::from(code),
                 Err(text) => {
-                    eprintln!("{}", text.trim_end_matches('\n'));
+                    tell(format_args!("{}", text.trim_end_matches('\n')));
                     ExitCode::from(1)
                 }
             }
@@ -108,7 +109,10 @@ fn start(options: Options, arguments: &[OsString]) -> Result<u8, String> {
         if !session.options.extended.agents.is_empty() {
             session.fleet = Some(Fleet::join(&session.options, &phase.arguments)?);
         }
-        let report = report.get_or_insert_with(|| formats::Report::new(arguments, &session));
+        let report = match &mut report {
+            Some(report) => report,
+            none => none.insert(formats::Report::new(arguments, &session)?),
+        };
         code = code.max(session.run_all(report, &mut made));
         last = Some(session);
         if matches!(code, 1 | AGENT_LOST | INTERRUPTED) {
@@ -120,7 +124,7 @@ fn start(options: Options, arguments: &[OsString]) -> Result<u8, String> {
             made.delete(&session)?;
         }
         if let Err(text) = report.finish(&session) {
-            eprintln!("{text}");
+            tell(format_args!("{text}"));
             return Ok(code.max(1));
         }
     }
@@ -134,7 +138,7 @@ fn watch_interrupts() -> Arc<AtomicBool> {
         signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, Arc::clone(&interrupted))
             .and_then(|_| signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted)));
     if watched.is_err() {
-        eprintln!("WARNING: Ctrl-C will end the run without a report");
+        tell(format_args!("WARNING: Ctrl-C will end the run without a report"));
     }
     interrupted
 }
@@ -182,6 +186,11 @@ fn phases(options: Options, arguments: &[OsString]) -> Result<Vec<Phase>, String
 pub(crate) fn put(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Says something on stderr, which may be a closed pipe as well.
+pub(crate) fn tell(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Exit code when an agent was lost.

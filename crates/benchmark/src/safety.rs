@@ -5,6 +5,7 @@ use crate::{
     extended::is_loopback_name,
     preflight::{Address, Server},
     report::Configuration,
+    run::tell,
     session::Session,
     suite::{Form, Test},
 };
@@ -40,10 +41,10 @@ pub(crate) fn notes(session: &Session, tests: &[Test]) {
     let names: Vec<&str> =
         tests.iter().filter(|test| has_one_key(test)).map(|test| test.title.split(' ').next().unwrap_or("")).collect();
     if !names.is_empty() {
-        eprintln!(
+        tell(format_args!(
             "NOTE: {} send everything to one key, so one server behind a proxy is measured: add --spread and -r",
             names.join(", ")
-        );
+        ));
     }
 }
 

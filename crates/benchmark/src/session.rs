@@ -31,7 +31,7 @@ use crate::{
     replay::Log,
     report::{self, Configuration},
     results::Outcome,
-    run::{AGENT_LOST, INTERRUPTED, put},
+    run::{AGENT_LOST, INTERRUPTED, put, tell},
     safety, search,
     suite::{self, Test, ValueStream},
     template::Substitution,
@@ -139,17 +139,24 @@ impl Session {
         };
         if !is_agent {
             put(&out);
-            eprint!("{warnings}");
+            if !warnings.is_empty() {
+                tell(format_args!("{}", warnings.trim_end_matches('\n')));
+            }
         }
         if options.keep_alive == 0 && !is_agent {
-            eprintln!(
+            tell(format_args!(
                 "WARNING: Keepalive disabled. You probably need 'echo 1 > \
                  /proc/sys/net/ipv4/tcp_tw_reuse' for Linux and 'sudo sysctl -w \
                  net.inet.tcp.msl=1000' for Mac OS X in order to use a lot of clients/requests"
-            );
+            ));
         }
         if !options.command.is_empty() && options.tests.is_some() && !is_agent {
-            eprintln!("WARNING: Option -t is ignored.");
+            tell(format_args!("WARNING: Option -t is ignored."));
+        } else if !is_agent {
+            for (name, meant) in suite::unknown_tests(&options) {
+                let hint = meant.map(|meant| format!(" Did you mean '{meant}'?")).unwrap_or_default();
+                tell(format_args!("NOTE: no test is called '{name}'.{hint}"));
+            }
         }
         let threads_asked = threads_shown;
         // With agents this machine opens no connection of the load.
@@ -217,7 +224,7 @@ impl Session {
             let tests = match self.tests().and_then(|tests| safety::check(self, &tests).map(|()| tests)) {
                 Ok(tests) => tests,
                 Err(text) => {
-                    eprintln!("{text}");
+                    tell(format_args!("{text}"));
                     return 1;
                 }
             };
@@ -231,7 +238,7 @@ impl Session {
                     Err(aborted) => return self.give_up(test, aborted, report),
                 }
                 if self.interrupted.load(Ordering::Relaxed) {
-                    eprintln!("Interrupted: the figures are those up to here.");
+                    tell(format_args!("Interrupted: the figures are those up to here."));
                     return INTERRUPTED;
                 }
                 if self.fleet.as_ref().is_some_and(Fleet::is_broken) {
@@ -256,7 +263,10 @@ impl Session {
         let options = &self.options;
         if let (Some(log), Some(path)) = (&self.replay, &options.extended.replay) {
             if log.skipped > 0 {
-                eprintln!("NOTE: {} recorded commands are left out: they make no sense from here", log.skipped);
+                tell(format_args!(
+                    "NOTE: {} recorded commands are left out: they make no sense from here",
+                    log.skipped
+                ));
             }
             let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
             return Ok(vec![suite::recorded(&format!("REPLAY {name}"), log.names())]);
@@ -508,16 +518,22 @@ impl Session {
                 report.redis_text(&formats::further_lines(options, outcome));
             }
         }
-        eprint!("{}", formats::notes(outcome));
+        let notes = formats::notes(outcome);
+        if !notes.is_empty() {
+            tell(format_args!("{}", notes.trim_end_matches('\n')));
+        }
         report.add(self, test, outcome);
     }
 
     /// A test has ended by an error: reports what was measured until then. Returns the exit code.
     fn give_up(&self, test: &Test, aborted: Aborted, report: &mut formats::Report) -> u8 {
-        eprintln!("{}", aborted.text);
+        tell(format_args!("{}", aborted.text));
         if let Some(outcome) = &aborted.partial {
             self.add_to(test, outcome, report);
-            eprintln!("({} requests had been completed; the figures are those up to the error.)", outcome.finished);
+            tell(format_args!(
+                "({} requests had been completed; the figures are those up to the error.)",
+                outcome.finished
+            ));
             if outcome.agents.iter().any(|agent| agent.is_lost) {
                 return AGENT_LOST;
             }
@@ -537,7 +553,7 @@ impl Session {
         for assertion in &extended.assertions {
             let (value, holds) = assertion.check(outcome);
             if !holds {
-                eprintln!("FAILED: {}: {assertion}, measured {value:.3}", outcome.title);
+                tell(format_args!("FAILED: {}: {assertion}, measured {value:.3}{}", outcome.title, assertion.unit()));
                 code = code.max(ASSERTION_FAILED);
             }
         }
@@ -545,7 +561,7 @@ impl Session {
             code = AGENT_LOST;
         }
         if let Some(text) = report.worse_than_baseline(self, outcome) {
-            eprintln!("FAILED: {}: {text}", outcome.title);
+            tell(format_args!("FAILED: {}: {text}", outcome.title));
             code = code.max(ASSERTION_FAILED);
         }
         code
@@ -576,7 +592,7 @@ impl Session {
         match engine::run_test(settings, &source, "", 0, &mut progress, &self.interrupted) {
             Ok(_) => INTERRUPTED,
             Err(aborted) => {
-                eprintln!("{}", aborted.text);
+                tell(format_args!("{}", aborted.text));
                 1
             }
         }

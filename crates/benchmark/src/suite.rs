@@ -258,6 +258,42 @@ pub(crate) fn default_suite(options: &Options, payload: &Payload) -> Vec<Test> {
     tests
 }
 
+/// Names of `-t` that no test has, each with one that may be meant. Redis says nothing of them.
+pub(crate) fn unknown_tests(options: &Options) -> Vec<(String, Option<&'static str>)> {
+    let names = options.tests.iter().flat_map(|tests| tests.split(','));
+    let unknown = names.filter(|name| !name.is_empty() && !TEST_NAMES.contains(name));
+    unknown.map(|name| (name.to_owned(), ::options::nearest(name, TEST_NAMES.iter().copied()))).collect()
+}
+
+/// What `-t` may name.
+const TEST_NAMES: &[&str] = &[
+    "ping",
+    "ping_inline",
+    "ping_mbulk",
+    "set",
+    "get",
+    "incr",
+    "lpush",
+    "rpush",
+    "lpop",
+    "rpop",
+    "sadd",
+    "hset",
+    "spop",
+    "zadd",
+    "zpopmin",
+    "lrange",
+    "lrange_100",
+    "lrange_300",
+    "lrange_500",
+    "lrange_600",
+    "mset",
+    "xadd",
+    "mget",
+    "function_load",
+    "fcall",
+];
+
 /// The test of a command line. `;` as a word of its own separates commands, and a number before
 /// a command repeats it, as in Valkey; `value` stands in for `__data__`.
 pub(crate) fn custom(words: &[Vec<u8>], payload: &Payload, rows: Option<&Dataset>) -> Result<Test, String> {

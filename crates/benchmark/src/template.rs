@@ -25,6 +25,8 @@ pub(crate) struct Template {
     starts: Vec<usize>,
     places: Vec<Place>,
     place_starts: Vec<usize>,
+    /// All places are numbers of their own: the common case, filled without a look at each one's kind.
+    has_only_numbers: bool,
     sequence_length: usize,
     /// For each command of the sequence whether the value that comes back is checked (`--verify`).
     is_checked: Vec<bool>,
@@ -93,6 +95,7 @@ impl Template {
             starts: vec![0],
             places: Vec::new(),
             place_starts: vec![0],
+            has_only_numbers: found.iter().flatten().all(|place| place.fill == Fill::Number),
             sequence_length,
             is_checked: commands
                 .iter()
@@ -122,7 +125,11 @@ impl Template {
         let first = if self.sequence_length == 1 { 0 } else { first % self.sequence_length };
         let last = (first + count).min(self.starts.len() - 1);
         debug_assert_eq!(last - first, count, "a batch is at most the pipeline depth");
-        if !self.places.is_empty() || filler.asked.is_some() {
+        if self.has_only_numbers && filler.asked.is_none() {
+            for place in &self.places[self.place_starts[first]..self.place_starts[last]] {
+                write_twelve_digits(&mut self.bytes[place.offset..place.offset + 12], filler.keys.next());
+            }
+        } else if !self.places.is_empty() || filler.asked.is_some() {
             for command in first..last {
                 self.fill(command, filler);
             }

@@ -138,6 +138,24 @@ fn a_baseline_is_compared_with() {
     std::fs::write(&file, base.to_string()).unwrap();
     let worse = ours(redis.port, &format!("-q -n 500 --baseline {path} get x"));
     assert_eq!(worse.status.code(), Some(3));
+    // A test that the baseline does not know is told; a baseline that is not there, or a report that could not be
+    // written, ends the run before the load.
+    let other = ours(redis.port, &format!("-q -n 5 --baseline {path} get y"));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("no test called 'get y'"), "{other:?}");
+    redis.ask(&["CONFIG", "RESETSTAT"]);
+    for options in ["--baseline /nowhere.json", "--output json -o /nowhere/report.json"] {
+        let refused = ours(redis.port, &format!("-q -n 5 {options} get x"));
+        assert_eq!((refused.status.code(), redis.calls("get")), (Some(1), 0), "{refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("No such file or directory"), "{refused:?}");
+    }
+}
+
+#[test]
+fn unknown_tests_are_told() {
+    let redis = Redis::start(&[]);
+    let output = ours(redis.port, "-n 1 -t gett,set -q");
+    assert!(output.status.success(), "Redis: they are no mistake");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "NOTE: no test is called 'gett'. Did you mean 'get'?\n");
 }
 
 #[test]
@@ -179,6 +197,41 @@ fn impossible_numbers_of_clients_are_refused() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("120000 clients need a local port each") && text.contains("--source"), "{text}");
+}
+
+/// In a network of its own, with twenty ports: an idle run holds twelve of them, so fifteen connections cannot all be
+/// made from 127.0.0.1.
+#[test]
+fn connections_beyond_the_ports_come_from_the_next_address() {
+    const SCRIPT: &str = r#"
+        ip link set lo up && echo '40000 40019' > /proc/sys/net/ipv4/ip_local_port_range || exit 77
+        /usr/bin/redis-server --port 7777 --unixsocket s --save '' --protected-mode no > log 2>&1 &
+        server=$!
+        ask() { /usr/bin/redis-cli -s s "$@" 2> /dev/null; }
+        until [ "$(ask ping)" = PONG ]; do sleep 0.05; done
+        "$1" -p 7777 -c 12 -I > /dev/null 2>&1 &
+        idle=$!
+        until ask info clients | grep -q 'connected_clients:13'; do sleep 0.05; done
+        "$1" -p 7777 -c 15 -n 150 --output json --hold 100ms set a b
+        code=$?
+        "$1" -p 7777 -c 5 -n 300 -k 0 -q set a b > /dev/null 2>&1 || code=$?
+        kill $idle $server
+        exit $code"#;
+    let folder = tempfile::tempdir().unwrap();
+    let program = support::our_program();
+    let isolated = std::process::Command::new("unshare")
+        .args(["--map-root-user", "--net", "timeout", "30", "sh", "-c", SCRIPT, "sh"])
+        .arg(program)
+        .current_dir(folder.path())
+        .output();
+    let Ok(output) = isolated else { return };
+    if output.status.code() == Some(77) || String::from_utf8_lossy(&output.stderr).contains("unshare failed") {
+        // Not everywhere may one have a network of one's own.
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!((&report["tests"][0]["connected"], &report["tests"][0]["requests"]), (&15.into(), &150.into()));
 }
 
 #[test]

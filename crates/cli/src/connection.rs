@@ -15,7 +15,7 @@ use resp::{ReplyError, SkipState, Value, parse_reply, skip_reply, write_command}
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-use crate::output::os_text;
+use crate::output::{os_text, text};
 use crate::signals;
 
 /// Redis: idle seconds before the kernel probes a connection.
@@ -36,11 +36,19 @@ pub(crate) enum LinkError {
     Interrupted,
 }
 
+/// What a server that expects a handshake sends when there is none.
+const TLS_ALERT: [u8; 1] = [0x15];
+
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::Io(error) => f.write_str(&os_text(error)),
             LinkError::Closed => f.write_str("Server closed the connection"),
+            LinkError::Protocol(ReplyError::Type(mark)) => {
+                let mark = [*mark];
+                write!(f, "Protocol error, got {} as reply type byte", text(&resp::quote_repr(&mark)))?;
+                if mark == TLS_ALERT { f.write_str(" (a port for TLS? Then --tls is missing)") } else { Ok(()) }
+            }
             LinkError::Protocol(error) => error.fmt(f),
             LinkError::Interrupted => f.write_str("Interrupted"),
         }
@@ -82,6 +90,9 @@ pub(crate) struct Connection {
     outbox: Vec<u8>,
 }
 
+/// Longest wait for each answer of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
 impl Connection {
     /// Connects to a host, trying its addresses in turn.
     pub(crate) fn tcp(host: &str, port: u16, family: Family, timeout: Option<Duration>) -> io::Result<Self> {
@@ -112,11 +123,12 @@ impl Connection {
         Ok(Self::new(Stream::Unix(UnixStream::connect(path)?)))
     }
 
-    /// Makes a connection that nothing was sent on yet an encrypted one. No answer may take longer than the timeout.
+    /// Makes a connection that nothing was sent on yet an encrypted one. No answer may take longer than the timeout, ten
+    /// seconds if there is none: a server without TLS would be silent for ever.
     pub(crate) fn secure(mut self, connector: &tls::Connector, timeout: Option<Duration>) -> io::Result<Self> {
         self.stream = match self.stream {
             Stream::Tcp(socket) => {
-                socket.set_read_timeout(timeout)?;
+                socket.set_read_timeout(Some(timeout.unwrap_or(HANDSHAKE_TIMEOUT)))?;
                 let stream = tls::Stream::connect(socket, connector)?;
                 stream.socket().set_read_timeout(None)?;
                 Stream::Secure(Box::new(stream))

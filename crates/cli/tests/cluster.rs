@@ -147,6 +147,36 @@ fn a_cluster_is_looked_at_as_by_redis_cli() {
     same(&["--cluster", "nothing"]);
     same(&["-c", "-p", &cluster.ports[0].to_string(), "get", "key:7"]);
 
+    // A backup: the same words and the same table of nodes; the snapshots hold all keys.
+    let folder = tempfile::tempdir().unwrap();
+    let backup = folder.path().join("backup");
+    let mut made = Vec::new();
+    for program in [ours.as_str(), REDIS_CLI] {
+        std::fs::create_dir(&backup).unwrap();
+        let (out, err, code) = run(program, &["--cluster", "backup", &first, backup.to_str().unwrap()]);
+        assert_eq!(err.matches("Transfer finished with success").count(), PRIMARIES, "{program}: {err}");
+        let mut names: Vec<String> = Vec::new();
+        for entry in std::fs::read_dir(&backup).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if name.ends_with(".rdb") {
+                assert!(std::fs::read(entry.path()).unwrap().starts_with(b"REDIS00"), "{program}: {name}");
+            }
+            names.push(name);
+        }
+        names.sort_unstable();
+        let table = std::fs::read_to_string(backup.join("nodes.json")).unwrap();
+        made.push((out, code, names, table));
+        std::fs::remove_dir_all(&backup).unwrap();
+    }
+    assert_eq!(made[0], made[1]);
+    assert_eq!(made[0].2.len(), PRIMARIES + 1);
+    let missing = run(&ours, &["--cluster", "backup", &first, "/nowhere/at/all"]);
+    assert!(missing.1.contains("Error opening '/nowhere/at/all/redis-node-"), "{missing:?}");
+    let changes = run(&ours, &["--cluster", "fix", &first]);
+    assert!(changes.2 == Some(1) && changes.1.contains("not available in this version yet"), "{changes:?}");
+    assert!(changes.1.contains("Nothing was done"), "{changes:?}");
+
     // Walks: redis-cli sees one node only.
     let port = cluster.ports[0].to_string();
     let (names, _, code) = run(&ours, &["-c", "-p", &port, "--scan", "--pattern", "key:*"]);

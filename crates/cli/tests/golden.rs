@@ -307,6 +307,30 @@ fn what_is_not_there_yet_says_so() {
     assert!(String::from_utf8_lossy(&near.stderr).ends_with("Did you mean '--latency'?\n"), "{near:?}");
 }
 
+/// A port without TLS where it is asked for, and the other way round.
+#[test]
+fn ports_of_the_other_kind_are_told() {
+    use std::io::Write;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let ask = |options: &[&str]| {
+        let output =
+            std::process::Command::new(our_cli()).args(["-p", &port]).args(options).arg("ping").output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, message) = ask(&["-t", "1", "--tls", "--insecure"]);
+    assert!(code == Some(1) && message.contains("does that port speak TLS?"), "{message}");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // What a TLS server answers to a command.
+            stream.unwrap().write_all(b"\x15\x03\x03\x00\x02\x02\x46").unwrap();
+        }
+    });
+    let (code, message) = ask(&[]);
+    assert_eq!(code, Some(1));
+    assert!(message.contains("Protocol error, got \"\\x15\" as reply type byte (a port for TLS?"), "{message}");
+}
+
 /// A password of Valkey's variable, which the one of Redis precedes.
 #[test]
 fn variables_of_valkey() {

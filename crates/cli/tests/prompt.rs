@@ -241,6 +241,37 @@ fn replies_go_to_programs_and_pagers() {
 }
 
 #[test]
+fn the_bottom_line_tells_time_and_cost() {
+    let server = Server::start(&[]);
+    let mut terminal = prompt(&server, &[]);
+    terminal.resize(24, 60);
+    terminal.press(":set bottomline\r");
+    // Only the lines above it scroll.
+    terminal.expect("\x1b[1;23r");
+    terminal.expect("> ");
+    terminal.press("get a\r");
+    terminal.expect("(nil)");
+    terminal.expect("\x1b7\x1b[24;1H\x1b[7m GET: ");
+    terminal.expect(" ms; O(1) ");
+    terminal.expect("\x1b[0m\x1b8");
+    terminal.expect("> ");
+    // Another size of the screen.
+    terminal.resize(30, 60);
+    terminal.press("exists a\r");
+    terminal.expect("\x1b[1;29r");
+    terminal.expect("\x1b[30;1H\x1b[7m EXISTS: ");
+    terminal.expect("> ");
+    // Other programs get the whole screen.
+    terminal.press("get a | cat\r");
+    terminal.expect("\x1b7\x1b[r\x1b[30;1H\x1b[2K\x1b8");
+    terminal.expect("\x1b[1;29r");
+    terminal.expect("> ");
+    terminal.press("quit\r");
+    terminal.expect("\x1b[r\x1b[30;1H\x1b[2K");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn profiles_bring_their_options() {
     let server = Server::start(&[]);
     let profiles = server.folder.path().join("profiles");

@@ -49,8 +49,8 @@ impl Look {
 #[must_use]
 pub fn help(tool: &Tool, program: &str, part: Option<&str>, look: Look) -> Option<String> {
     let text = match part {
-        None => whole(tool, look),
-        Some("examples") => examples(tool, look),
+        None => whole(tool, program, look),
+        Some("examples") => examples(tool, program, look),
         Some("environment") => surroundings(tool, look),
         Some("exit") => list("Exit codes", tool.exit_codes, look),
         Some(part) => match tool.topics.iter().find(|topic| topic.name == part) {
@@ -61,7 +61,7 @@ pub fn help(tool: &Tool, program: &str, part: Option<&str>, look: Look) -> Optio
     Some(text.replace("PROGRAM", program))
 }
 
-fn whole(tool: &Tool, look: Look) -> String {
+fn whole(tool: &Tool, program: &str, look: Look) -> String {
     let mut out = String::new();
     for (index, usage) in tool.usage.iter().enumerate() {
         let head = if index == 0 { "Usage: " } else { "       " };
@@ -77,7 +77,7 @@ fn whole(tool: &Tool, look: Look) -> String {
         out.push('\n');
         out.push_str(&one(section, look));
     }
-    for part in [surroundings(tool, look), list("Exit codes", tool.exit_codes, look), examples(tool, look)] {
+    for part in [surroundings(tool, look), list("Exit codes", tool.exit_codes, look), examples(tool, program, look)] {
         if !part.is_empty() {
             out.push('\n');
             out.push_str(&part);
@@ -87,7 +87,8 @@ fn whole(tool: &Tool, look: Look) -> String {
         let names = tool.sections.iter().map(|section| section.name);
         let names: Vec<&str> = names.chain(tool.topics.iter().map(|topic| topic.name)).collect();
         out.push('\n');
-        let last = format!("One section only: oxidis help {} {}", tool.name, names.join("|"));
+        let last =
+            format!("One section only: oxidis help {} SECTION, one of {}, examples.", tool.name, names.join(", "));
         wrap(&mut out, &last, 0, look.width);
     }
     out
@@ -143,16 +144,47 @@ fn surroundings(tool: &Tool, look: Look) -> String {
     format!("{variables}{between}{files}")
 }
 
-fn examples(tool: &Tool, look: Look) -> String {
+fn examples(tool: &Tool, program: &str, look: Look) -> String {
     if tool.examples.is_empty() {
         return String::new();
     }
     let mut out = look.heading("Examples:");
     for (command, text) in tool.examples {
-        let _ = writeln!(out, "  {command}");
+        example(&mut out, &command.replace("PROGRAM", program), look.width);
         wrap(&mut out, text, 6, look.width);
     }
     out
+}
+
+/// A command line, to be copied: what is too long goes on in the next line, as a shell takes it. No quotes are torn.
+fn example(out: &mut String, command: &str, width: usize) {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in command.split(' ') {
+        match pieces.last_mut() {
+            Some(piece) if piece.matches('\'').count() % 2 == 1 => {
+                piece.push(' ');
+                piece.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    out.push_str("  ");
+    let mut column = 2;
+    for (index, piece) in pieces.iter().enumerate() {
+        let length = piece.chars().count();
+        // The last piece needs no room for the backslash.
+        let room = if index + 1 == pieces.len() { width } else { width.saturating_sub(2) };
+        if index > 0 && column + 1 + length > room {
+            out.push_str(" \\\n    ");
+            column = 4;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(piece);
+        column += length;
+    }
+    out.push('\n');
 }
 
 /// Words of a paragraph in lines of `width`, each after `indent` blanks.

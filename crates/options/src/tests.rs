@@ -105,6 +105,17 @@ fn help_fits_its_width() {
 }
 
 #[test]
+fn long_examples_go_on_in_the_next_line() {
+    let tool =
+        Tool { examples: &[("PROGRAM --first 'a b c d' --second-one word --third 3", "Why.")], ..tool(Rules::COMMAND) };
+    let look = Look { width: 32, is_bold: false };
+    assert_eq!(
+        help(&tool, "oxidis probe", Some("examples"), look).unwrap(),
+        "Examples:\n  oxidis probe --first \\\n    'a b c d' --second-one \\\n    word --third 3\n      Why.\n"
+    );
+}
+
+#[test]
 fn mistyped_words() {
     let tool = tool(Rules::COMMAND);
     let suggest = |word: &str| suggestion(&tool, word).unwrap_or_default();

@@ -22,7 +22,8 @@ pub(crate) fn run(tool: &str, arguments: &[OsString]) -> i32 {
         "help" | "--help" | "-h" => show_help(arguments),
         "--version" | "-v" | "version" => print(&format!("oxidis {VERSION}\n")),
         "" => {
-            eprint!("{}", overview(Look::PLAIN));
+            // Nobody is left to tell if the pipe is closed.
+            let _ = std::io::stderr().write_all(overview(Look::PLAIN).as_bytes());
             1
         }
         other => {
@@ -43,6 +44,7 @@ fn tools() -> Vec<Tool> {
         benchmark::tool(),
         doctor::tool(),
         check_rdb_tool(),
+        check_aof_tool(),
         completions_tool(),
         man_tool(),
     ]
@@ -94,6 +96,36 @@ fn check_rdb_tool() -> Tool {
     }
 }
 
+const CHECK_AOF_OPTIONS: &[Row] = &[
+    row("--fix", "Cuts the file off where it breaks, after asking."),
+    row(
+        "--truncate-to-timestamp <time>",
+        "Cuts off what was written after that Unix time; needs aof-timestamp-enabled.",
+    ),
+    row("-h, --help", "This help."),
+];
+const CHECK_AOF_SECTIONS: &[Section] = &[section("options", "Options", CHECK_AOF_OPTIONS)];
+
+fn check_aof_tool() -> Tool {
+    Tool {
+        name: "check-aof",
+        links: &["redis-check-aof"],
+        summary: "looks whether an append-only file is whole, and cuts it",
+        usage: &["PROGRAM [--fix|--truncate-to-timestamp TIME] FILE"],
+        about: "Reads an append-only file as the server does when it loads it, and tells where it breaks, in the words of \
+                redis-check-aof. With a manifest all files that it names are read. Nothing is changed without an option.",
+        sections: Cow::Borrowed(CHECK_AOF_SECTIONS),
+        operands: Operands::Files,
+        rules: Rules { has_equal_signs: false, ..Rules::FREE },
+        exit_codes: &[("0", "The file is whole, or was cut."), ("1", "It is not, or cannot be read.")],
+        examples: &[
+            ("PROGRAM appendonlydir/appendonly.aof.manifest", "Is the log whole?"),
+            ("PROGRAM --fix appendonlydir/appendonly.aof.1.incr.aof", "Takes away a command that was written by half."),
+        ],
+        ..Tool::EMPTY
+    }
+}
+
 fn completions_tool() -> Tool {
     Tool {
         name: "completions",
@@ -127,7 +159,7 @@ fn man_tool() -> Tool {
         about: "Shows the manual page of a tool, or of oxidis: through man on a terminal, else as it is.",
         sections: Cow::Borrowed(MAN_SECTIONS),
         operands: Operands::Words(
-            ["server", "proxy", "cli", "benchmark", "doctor", "check-rdb", "completions", "man"]
+            ["server", "proxy", "cli", "benchmark", "doctor", "check-rdb", "check-aof", "completions", "man"]
                 .iter()
                 .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
                 .collect(),
@@ -217,7 +249,9 @@ fn man(arguments: &[OsString]) -> i32 {
         return write_pages(Path::new(&folder), &all);
     }
     let name = words.first().map_or("", String::as_str);
-    let Some(tool) = tools.iter().find(|tool| tool.name == name.trim_start_matches("oxidis-")) else {
+    let Some(tool) =
+        tools.iter().find(|tool| tool.name == name.trim_start_matches("oxidis-").trim_start_matches("redis-"))
+    else {
         return run(name, &[]);
     };
     let page = manual(tool, &all, VERSION);
@@ -280,6 +314,6 @@ fn print(text: &str) -> i32 {
 }
 
 fn complain(text: &str) -> i32 {
-    eprintln!("oxidis: {text}");
+    let _ = writeln!(std::io::stderr(), "oxidis: {text}");
     1
 }

@@ -47,7 +47,10 @@ fn main() -> ExitCode {
             Some(code) => code,
             None => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),
         },
-        "check-aof" => persistence::aof::check::run(&called, &rest, &RealDisk),
+        "check-aof" => match about::help_of(&tool, &called, &rest) {
+            Some(code) => code,
+            None => persistence::aof::check::run(&called, &rest, &RealDisk),
+        },
         _ => about::run(&tool, &rest),
     };
     ExitCode::from(u8::try_from(code).unwrap_or(1))

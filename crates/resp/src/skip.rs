@@ -26,6 +26,12 @@ impl SkipState {
         Self::default()
     }
 
+    /// Whether the next byte begins a reply.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.remaining == 0
+    }
+
     /// After an incomplete reply: bytes that must be in the buffer before skipping again can get further.
     pub fn need(&self) -> usize {
         self.need

@@ -15,6 +15,9 @@ const CLIENTS_PER_SWEEP: usize = 4000;
 /// Output that a client may have waiting before it has authenticated.
 const UNAUTHENTICATED_OUTPUT_BYTES: usize = 1024;
 
+/// Places beyond `maxclients` for who comes by the Unix socket: an operator is let in when clients have taken all.
+const OPERATORS: usize = 8;
+
 /// Refused for their number.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 /// Refused by protected mode.
@@ -30,7 +33,8 @@ server to start accepting connections from the outside.\r\n";
 
 /// Whether a client that has just connected may stay; else what to tell it.
 pub(crate) fn admit(worker: &Worker, peer: &Peer, clients: usize) -> Result<(), Vec<u8>> {
-    if clients > worker.config.maxclients as usize {
+    let reserve = if matches!(peer, Peer::Unix) { OPERATORS } else { 0 };
+    if clients > (worker.config.maxclients as usize).saturating_add(reserve) {
         return Err(TOO_MANY.to_vec());
     }
     if worker.config.protected_mode

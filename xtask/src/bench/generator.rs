@@ -1,4 +1,5 @@
-//! The two load generators, against the same redis-server: CPU of the generator per request; and how exact ours is.
+//! The load generators, against the same redis-server: CPU of the generator per request; and how exact ours is.
+//! memtier_benchmark is measured beside the two where it is installed; Debian has no package of it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,6 +13,13 @@ use super::{Options, Row, median, show};
 /// GET and SET at two depths, one thread each.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let theirs = binary::peer("redis-benchmark").context("redis-benchmark is missing: apt-get install redis-tools")?;
+    let memtier = binary::on_path("memtier_benchmark");
+    if memtier.is_none() {
+        println!(
+            "memtier_benchmark is not installed, and Debian has no package of it: no rows beside it \
+             (its sources: https://github.com/RedisLabs/memtier_benchmark)"
+        );
+    }
     let server = start_pinned(options.peer(), &[])?;
     let mut rows = Vec::new();
     for (test, pipeline, target) in [("get", 1, 0.85), ("set", 1, 0.85), ("get", 16, 0.5), ("set", 16, 0.5)] {
@@ -32,6 +40,18 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
             other: Some((String::from("redis-benchmark"), median(&costs[1]))),
             target: Some(target),
         }));
+        if let Some(memtier) = &memtier {
+            let theirs = (0..options.rounds)
+                .map(|_| memtier_cost(memtier, &server, test, pipeline, requests))
+                .collect::<Result<Vec<f64>>>()?;
+            rows.push(show(Row {
+                name: format!("{} -P {pipeline}", test.to_uppercase()),
+                unit: "µs",
+                ours: median(&costs[0]),
+                other: Some((String::from("memtier_benchmark"), median(&theirs))),
+                target: None,
+            }));
+        }
     }
     rows.push(show(Row {
         name: String::from("recording a latency"),
@@ -48,6 +68,25 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
         target: Some(200.0),
     }));
     Ok(rows)
+}
+
+/// CPU of memtier_benchmark for the same load: one thread, fifty connections, keys of a million.
+fn memtier_cost(program: &Path, server: &Server, test: &str, pipeline: usize, requests: usize) -> Result<f64> {
+    const CLIENTS: usize = 50;
+    let ratio = if test == "get" { "0:1" } else { "1:0" };
+    let before = process::ended_children_cpu_time()?;
+    let status = Command::new("taskset")
+        .args(["-c", "1"])
+        .arg(program)
+        .args(["-p", &server.port().to_string(), "-t", "1", "-c", &CLIENTS.to_string(), "--hide-histogram"])
+        .args(["-n", &(requests / CLIENTS).to_string(), "--pipeline", &pipeline.to_string(), "--ratio", ratio])
+        .args(["-d", "3", "--key-maximum", "1000000", "--key-prefix", "key:"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "{} ended with {status}", program.display());
+    let used = process::ended_children_cpu_time()?.saturating_sub(before);
+    Ok(used.as_secs_f64() * 1e6 / requests as f64)
 }
 
 /// The generator's own measurement of its histogram.

@@ -6,6 +6,7 @@
 
 mod access;
 mod bystander;
+mod crowds;
 mod durability;
 mod floods;
 mod frames;
@@ -79,10 +80,12 @@ const ROWS: &[Row] = &[
     ("B8", "SCRIPT KILL against loops that do not want to end", scripts::loops),
     ("B9", "scripts that take all memory or stack", scripts::bombs),
     ("B10", "patterns that take exponential time elsewhere", fuzz::patterns),
+    ("C1", "connections that never end a command", crowds::slow),
     ("C2", "connections that announce gigabytes", floods::announced),
     ("C3", "floods before authentication that never read", floods::unread),
     ("C4", "large frames before authentication", floods::unauthenticated),
     ("C5", "reconnects with protocol errors and TLS hellos", floods::churn),
+    ("C6", "more clients than are let in", crowds::too_many),
     ("C7", "buffers, idle time and clients' memory have limits", floods::limits),
     ("C8", "maxmemory holds under each policy", heavy::policies),
     ("C10", "one heavy client on one slot", heavy::heavy_client),

@@ -25,6 +25,7 @@ use crate::{
     preflight::reason,
     progress::Progress,
     results::{AgentOutcome, Outcome},
+    run::tell,
 };
 
 /// The agents of a run.
@@ -112,7 +113,7 @@ impl Fleet {
             );
         }
         let (table, faults) = machines(&agents, &clients, &servers_us);
-        eprint!("{table}");
+        tell(format_args!("{}", table.trim_end_matches('\n')));
         if !faults.is_empty() && !extended.force {
             return Err(format!("Error: {}: run with --force if that is meant", faults.join("; ")));
         }
@@ -199,7 +200,7 @@ impl Fleet {
             Ok(_) => {}
             Err(error) => {
                 if !agent.is_lost {
-                    eprintln!("WARNING: agent {} is lost: {}", agent.name, reason(&error));
+                    tell(format_args!("WARNING: agent {} is lost: {}", agent.name, reason(&error)));
                 }
                 agent.is_lost = true;
                 part.is_ready = true;
@@ -234,7 +235,7 @@ impl Fleet {
         for (agent, part) in self.agents.iter_mut().zip(parts) {
             let is_due = (began.is_some() || part.is_stopped) && part.outcome.is_none() && part.failure.is_none();
             if is_due && !agent.is_lost && part.heard.elapsed() > SILENCE_MAX {
-                eprintln!("WARNING: agent {} is lost: it says nothing", agent.name);
+                tell(format_args!("WARNING: agent {} is lost: it says nothing", agent.name));
                 agent.is_lost = true;
                 let _ = agent.stream.shutdown(Shutdown::Both);
             }

@@ -23,7 +23,7 @@ use crate::{
     places,
     preflight::{Address, Connection, reason},
     progress::Progress,
-    run::put,
+    run::{put, tell},
     session::{Opening, Session, Share},
 };
 
@@ -47,11 +47,11 @@ pub(crate) fn serve(options: &Options, address: &str) -> Result<(), String> {
         let spawned = thread::Builder::new().name("coordinator".to_owned()).spawn(move || {
             let peer = stream.peer_addr().map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
             if let Err(error) = agent.attend(stream) {
-                eprintln!("{peer}: {}", reason(&error));
+                tell(format_args!("{peer}: {}", reason(&error)));
             }
         });
         if let Err(error) = spawned {
-            eprintln!("WARNING: a coordinator is turned away: {error}");
+            tell(format_args!("WARNING: a coordinator is turned away: {error}"));
         }
     }
     Ok(())

@@ -10,18 +10,12 @@
 use std::{
     collections::{HashMap, VecDeque},
     io,
-    net::SocketAddr,
-    os::fd::OwnedFd,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use net::{Builder, CloseReason, ConnId, Conns, Context, Flow, Peer, Service, SocketOptions, Then};
-use rustix::{
-    io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with},
-    time::{ClockId, clock_gettime},
-};
+use nix::time::{ClockId, clock_gettime};
 
 use super::{
     Settings, Shared, State, ThreadResult, ThreadTime,
@@ -32,9 +26,13 @@ use super::{
 };
 use crate::{
     extended::OnError,
+    places::SpareSources,
     preflight::{Address, reason},
+    run::tell,
     sys,
 };
+
+mod opening;
 
 /// Runs the load of one thread to its end. The error is a text for stderr.
 pub(super) fn run(
@@ -64,6 +62,8 @@ pub(super) fn run(
         conn_of: HashMap::new(),
         rested_since: None,
         opening: 0,
+        spare_sources: opening::spare_sources(settings),
+        spare_source: None,
         opened: 0,
         connected: Vec::new(),
         ready: Vec::new(),
@@ -107,6 +107,9 @@ struct Driver {
     clients: usize,
     to_open: VecDeque<Opening>,
     opening: usize,
+    /// Local addresses for when the ports of the others are all in use, and the one that was taken of them.
+    spare_sources: SpareSources,
+    spare_source: Option<std::net::IpAddr>,
     /// Connections begun, for their rate and for the choice of their local addresses.
     opened: u64,
     /// Connections whose next batch waits for the end of a rest.
@@ -297,78 +300,6 @@ impl Service for Driver {
 }
 
 impl Driver {
-    /// Opens connections that are due, up to the limit under way at once.
-    fn open(&mut self, conns: &mut Conns<Self>, now: u64) {
-        let limit = (OPENING_MAX / self.settings.threads).max(1);
-        while self.opening < limit
-            && self.opened < self.allowed(now)
-            && self.to_open.front().is_some_and(|next| next.due <= now)
-        {
-            let Some(Opening { seat, .. }) = self.to_open.pop_front() else {
-                return;
-            };
-            let Some(target) = self.settings.servers.get(seat.server as usize) else {
-                return;
-            };
-            let client = Client::new(seat, now);
-            let source = self.next_source();
-            self.opened += 1;
-            let opened = match (&target.address, source) {
-                (Address::Tcp(address), Some(source)) => {
-                    sys::start_connect_from(source, self.settings.places.ports, *address)
-                        .and_then(|socket| conns.adopt_connecting(socket, client))
-                }
-                (Address::Tcp(address), None) if self.settings.options.extended.multipath => {
-                    start_multipath(*address).and_then(|socket| conns.adopt_connecting(socket, client))
-                }
-                (Address::Tcp(address), None) => conns.connect(*address, client),
-                (Address::Unix(path), _) => conns.connect(net::Address::Unix(path.clone()), client),
-            };
-            let opened = opened.and_then(|id| {
-                self.opening += 1;
-                match &self.settings.options.connector {
-                    Some(connector) => conns.secure(id, connector),
-                    None => Ok(()),
-                }
-            });
-            if let Err(error) = opened {
-                let text = reason(&error);
-                if self.started && self.settings.on_error == OnError::Reconnect {
-                    self.load.lost(&mut Client::new(seat, now), "connect", &text);
-                    let due = now + RECONNECT_DELAY_NS;
-                    self.to_open.push_back(Opening { due, seat });
-                    return;
-                }
-                let name = &target.name;
-                self.shared.fail(&format!("Could not connect to Redis at {name}: {text}"));
-                return;
-            }
-        }
-    }
-
-    /// Connections that `--connect-rate` has allowed this thread until `now`.
-    fn allowed(&self, now: u64) -> u64 {
-        let Some(per_second) = self.settings.options.extended.connect_rate else {
-            return u64::MAX;
-        };
-        #[expect(clippy::cast_precision_loss, reason = "a rate")]
-        let count = now as f64 / 1e9 * per_second / self.settings.threads.max(1) as f64;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "whole connections, never negative"
-        )]
-        let count = count as u64;
-        count + 1
-    }
-
-    /// The local address for the next connection.
-    fn next_source(&self) -> Option<std::net::IpAddr> {
-        let sources = &self.settings.places.sources;
-        let place = usize::try_from(self.opened).unwrap_or(0).wrapping_add(self.thread);
-        sources.get(place.checked_rem(sources.len())?).copied()
-    }
-
     /// Notes what each connection got.
     fn collect(&mut self, conns: &Conns<Self>) {
         for (_, client) in conns.iter() {
@@ -659,17 +590,6 @@ impl Driver {
     }
 }
 
-/// A socket on its way to `address` by Multipath TCP.
-fn start_multipath(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::MPTCP))?;
-    match connect(&socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
 /// The text the system has for an error of this kind.
 fn kind_text(kind: io::ErrorKind) -> String {
     match kind {
@@ -691,23 +611,19 @@ fn pin(settings: &Settings, thread: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        eprintln!("WARNING: cannot pin thread {thread} to CPU {cpu}: {error}");
+        tell(format_args!("WARNING: cannot pin thread {thread} to CPU {cpu}: {error}"));
     }
 }
 
 /// CPU time of this thread, and the time it waited for a CPU (where the kernel tells).
 fn thread_time() -> ThreadTime {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let cpu = Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
+    let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
     let queued = std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1)?.parse().ok())
         .map_or(Duration::ZERO, Duration::from_nanos);
     ThreadTime { cpu, queued, wall: Duration::ZERO }
 }
-
-/// Connections under way at once over all threads: what a listen backlog of 511 takes well.
-const OPENING_MAX: usize = 256;
 
 /// Time before a broken connection is made anew.
 const RECONNECT_DELAY_NS: u64 = 100_000_000;

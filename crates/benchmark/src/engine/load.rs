@@ -19,6 +19,7 @@ use resp::skip_reply;
 use super::{
     Settings, Shared,
     client::{Client, Flight, Phase},
+    replies::{error_text, is_null, passed_over},
     schedule::Schedule,
     source::Source,
 };
@@ -30,6 +31,7 @@ use crate::{
     latency::{self, Latency},
     random::AdditiveRandom,
     results::{Errors, Interval},
+    run::tell,
     template::{Filler, NOT_CHECKED},
     values,
 };
@@ -335,6 +337,21 @@ impl Load {
         let latency = if self.settings.legacy_latency { first_latency } else { latency };
         let counted = client.started >= self.measure_at && now < self.count_until;
         let mut replies = 0_u64;
+        if client.prefix_left == 0
+            && client.expected > 0
+            && client.asked.is_none()
+            && self.tally.operations.is_empty()
+            && client.skip.is_new()
+        {
+            let passed = passed_over(input, client.expected);
+            consumed = passed.bytes;
+            client.expected -= passed.replies;
+            self.in_flight -= u64::from(passed.replies);
+            if counted {
+                replies = u64::from(passed.replies);
+                self.tally.null_replies += u64::from(passed.nulls);
+            }
+        }
         let step = loop {
             let rest = input.get(consumed..).unwrap_or_default();
             if rest.is_empty() {
@@ -407,17 +424,6 @@ impl Load {
             }
             client.expected -= 1;
             self.in_flight -= 1;
-            if !skipped.is_error && self.tally.operations.is_empty() && client.asked.is_none() {
-                let more = u32::try_from(repeats(reply, input.get(consumed..).unwrap_or_default(), client.expected));
-                let more = more.unwrap_or(0);
-                consumed += reply.len() * more as usize;
-                client.expected -= more;
-                self.in_flight -= u64::from(more);
-                if counted {
-                    replies += u64::from(more);
-                    self.tally.null_replies += u64::from(more) * u64::from(is_null(reply));
-                }
-            }
         };
         self.tally.bytes_received += consumed as u64;
         if replies > 0 {
@@ -600,7 +606,7 @@ impl Load {
             && (moved || text.starts_with("CLUSTERDOWN"))
         {
             if !moved {
-                eprintln!("{}.", self.settings.error_line(client.server, &text));
+                tell(format_args!("{}.", self.settings.error_line(client.server, &text)));
                 std::thread::sleep(std::time::Duration::from_secs(1));
             }
             if let Err(error) = view.cluster.refresh(&self.settings.options, view.version) {
@@ -679,39 +685,6 @@ impl ClusterView {
             .collect();
     }
 }
-
-/// Whether a reply says that there is nothing.
-#[inline]
-fn is_null(reply: &[u8]) -> bool {
-    matches!(reply, b"$-1\r\n" | b"_\r\n" | b"*-1\r\n")
-}
-
-/// How often `rest` repeats the bytes of the reply before it, `most` times at most. No reply is the beginning of another
-/// one, so equal bytes are an equal reply: comparing is all the parsing that most replies of a batch need.
-#[inline]
-fn repeats(reply: &[u8], rest: &[u8], most: u32) -> usize {
-    if reply.len() > REPEATED_BYTES_MAX {
-        return 0;
-    }
-    rest.chunks_exact(reply.len()).take(most as usize).take_while(|next| *next == reply).count()
-}
-
-/// Text of an error reply: `-TEXT` or `!length TEXT`.
-pub(super) fn error_text(reply: &[u8]) -> String {
-    let body = match reply.split_first() {
-        Some((b'!', rest)) => {
-            let start = rest.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            rest.get(start..).unwrap_or_default()
-        }
-        Some((_, rest)) => rest,
-        None => reply,
-    };
-    let body = body.strip_suffix(b"\r\n").unwrap_or(body);
-    String::from_utf8_lossy(body).into_owned()
-}
-
-/// Longest reply that is looked for again behind itself: with longer ones parsing costs no more than comparing.
-const REPEATED_BYTES_MAX: usize = 64;
 
 /// Shorter than the time between two frames, so that each has something to show.
 const LIVE_INTERVAL_NS: u64 = 200_000_000;

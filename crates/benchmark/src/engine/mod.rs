@@ -10,6 +10,7 @@
 mod client;
 mod driver;
 mod load;
+mod replies;
 mod schedule;
 mod source;
 

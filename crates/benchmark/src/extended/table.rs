@@ -1,13 +1,4 @@
-//! The table of options beyond redis-benchmark 7.2, from which parsing and `--help` follow.
-
-/// Whether an option takes a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// No value.
-    Flag,
-    /// One value.
-    Value,
-}
+//! The table of options beyond redis-benchmark 7.2, from which reading and `--help` follow.
 
 /// A line of the option table.
 #[derive(Debug)]
@@ -16,18 +7,15 @@ pub(crate) struct Definition {
     pub(crate) name: &'static str,
     /// The name and its value, as the help shows them.
     pub(crate) spec: &'static str,
-    /// Placeholder of the value, empty for a flag.
-    pub(crate) value: &'static str,
     /// Help task under which it is shown.
     pub(crate) task: &'static str,
     /// One sentence of help.
     pub(crate) help: &'static str,
 }
 
-/// Kind of the option called `name`, if it is one of ours.
-pub(crate) fn kind(name: &str) -> Option<Kind> {
-    let definition = DEFINITIONS.iter().find(|definition| definition.name == name)?;
-    Some(if definition.value.is_empty() { Kind::Flag } else { Kind::Value })
+/// Whether the option called `name` is one of this table.
+pub(crate) fn is_ours(name: &str) -> bool {
+    DEFINITIONS.iter().any(|definition| definition.name == name)
 }
 
 macro_rules! definitions {
@@ -37,7 +25,6 @@ macro_rules! definitions {
             $($(Definition {
                 name: $name,
                 spec: concat!($name, " ", $value),
-                value: $value,
                 task: $task,
                 help: $help,
             },)*)*

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::SystemTime};
 
 use plotters::prelude::*;
 
-use super::{milliseconds, unix_seconds};
+use super::{date_and_time, milliseconds};
 use crate::{
     latency::{self, Latency},
     results::{GroupOutcome, Outcome},
@@ -88,9 +88,9 @@ pub(super) fn page(session: &Session, arguments: &[String], started: SystemTime,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>oxidis benchmark</title><style>{STYLE}</style></head><body>\n<h1>oxidis benchmark</h1>\n\
-         <p>Servers: {}. Begun at {:.0} s since 1970 (UTC), version {}.</p>\n<pre>{}</pre>\n",
+         <p>Servers: {}. Begun {}, version {}.</p>\n<pre>{}</pre>\n",
         escape(&session.servers().iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ")),
-        unix_seconds(started),
+        date_and_time(started),
         env!("CARGO_PKG_VERSION"),
         escape(&arguments.join(" ")),
     );

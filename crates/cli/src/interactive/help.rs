@@ -106,7 +106,8 @@ To set redis-cli preferences:
       ":set hints" enable online hints
       ":set nohints" disable online hints
       ":set keyhints", ":set nokeyhints" offer keys of this session by tab
-      ":set timing" shows the time and cost of each command
+      ":set timing" shows the time and cost of each command behind its reply,
+      ":set bottomline" in the last line of the screen
       ":set pager" shows long replies with $PAGER
       ":decode utf8|json|msgpack|hex|none" how strings are shown
 Set your preferences in ~/.redisclirc

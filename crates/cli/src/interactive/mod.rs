@@ -17,6 +17,7 @@ use crate::output::{Exit, Outcome, complain, print, print_line, text};
 use crate::session::{Report, Session, is};
 use crate::{signals, terminal};
 
+mod bottom;
 mod danger;
 mod editor;
 pub(crate) mod help;
@@ -28,6 +29,7 @@ mod piped;
 mod preferences;
 mod topology;
 
+use bottom::BottomLine;
 use editor::Prompt;
 use preferences::Preferences;
 
@@ -53,7 +55,13 @@ enum Next {
 pub(crate) fn run(session: Session) -> Outcome<()> {
     // Where replies go to a file or a program, nothing of the prompt may stand between them.
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let mut shell = Shell { session, preferences: Preferences::default(), at_terminal };
+    let mut shell = Shell {
+        session,
+        preferences: Preferences::default(),
+        at_terminal,
+        bottom: BottomLine::default(),
+        last_cost: String::new(),
+    };
     shell.session.interactive = true;
     shell.session.forgiving = at_terminal;
     if at_terminal {
@@ -68,6 +76,9 @@ struct Shell {
     session: Session,
     preferences: Preferences,
     at_terminal: bool,
+    bottom: BottomLine,
+    /// Time and complexity of the last command, for the bottom line.
+    last_cost: String,
 }
 
 impl Shell {
@@ -108,6 +119,11 @@ impl Shell {
         let mut mode = terminal::Mode::end_key_is_kept();
         loop {
             drop(mode.take());
+            if self.preferences.bottom_line {
+                self.bottom.show(&format!(" {}", self.last_cost));
+            } else {
+                self.bottom.hide();
+            }
             let answer = prompt.ask(&self.prompt_text(), &self.preferences);
             mode = terminal::Mode::end_key_is_kept();
             let answer = match answer {
@@ -147,6 +163,10 @@ impl Shell {
         if !history::is_sensitive(&words) {
             prompt.remember(line);
             prompt.saw(&words);
+        }
+        if program.is_some() || self.preferences.pager {
+            // The program may want the whole screen.
+            self.bottom.hide();
         }
         match program {
             Some(program) => self.run_piped(repeat, &words, program),
@@ -240,8 +260,12 @@ impl Shell {
         let start = Instant::now();
         self.session.issue(words, repeat)?;
         let elapsed = start.elapsed();
+        let cost = commands::table::resolve(words).ok().and_then(|command| command.docs.complexity).unwrap_or("?");
+        if self.preferences.bottom_line {
+            let name = words.first().map(|name| text(name).to_uppercase()).unwrap_or_default();
+            self.last_cost = format!("{name}: {:.3} ms; {cost}", elapsed.as_secs_f64() * 1e3);
+        }
         if self.preferences.timing && self.at_terminal {
-            let cost = commands::table::resolve(words).ok().and_then(|command| command.docs.complexity).unwrap_or("?");
             print_line(format_args!("({:.3} ms; {cost})", elapsed.as_secs_f64() * 1e3))?;
         } else if elapsed >= SLOW && self.session.options.style.format == Format::Standard {
             print_line(format_args!("({:.2}s)", elapsed.as_secs_f64()))?;

@@ -14,20 +14,32 @@ pub(super) struct Preferences {
     pub(super) key_hints: bool,
     /// Each reply is followed by its time and the cost of the command.
     pub(super) timing: bool,
+    /// Both stand in the bottom line of the screen.
+    pub(super) bottom_line: bool,
     /// Replies higher than the screen go through `$PAGER`.
     pub(super) pager: bool,
 }
 
 impl Default for Preferences {
     fn default() -> Self {
-        Preferences { hints: true, key_hints: true, timing: false, pager: false }
+        Preferences { hints: true, key_hints: true, timing: false, bottom_line: false, pager: false }
     }
 }
 
 impl Preferences {
     /// The words that `:set` takes.
-    pub(super) const NAMES: &'static [&'static str] =
-        &["hints", "nohints", "keyhints", "nokeyhints", "timing", "notiming", "pager", "nopager"];
+    pub(super) const NAMES: &'static [&'static str] = &[
+        "hints",
+        "nohints",
+        "keyhints",
+        "nokeyhints",
+        "timing",
+        "notiming",
+        "bottomline",
+        "nobottomline",
+        "pager",
+        "nopager",
+    ];
 
     /// Reads `~/.redisclirc` (or `REDISCLI_RCFILE`), if there is one.
     pub(super) fn load(&mut self) -> Outcome<()> {
@@ -57,6 +69,8 @@ impl Preferences {
             "nokeyhints" => self.key_hints = false,
             "timing" => self.timing = true,
             "notiming" => self.timing = false,
+            "bottomline" => self.bottom_line = true,
+            "nobottomline" => self.bottom_line = false,
             "pager" => self.pager = true,
             "nopager" => self.pager = false,
             _ => return print_line(format_args!("{place}unknown redis-cli preference '{}'", text(preference))),

@@ -31,6 +31,20 @@ pub(super) fn save(session: &mut Session, path: &Path, functions_only: bool) -> 
     if functions_only && !configure(connection, "rdb-filter-only", "functions")? {
         return fail(format_args!("Failed requesting functions only RDB from server, aborting"));
     }
+    take(connection, path, knows_marks)
+}
+
+/// Keeps the snapshot of a connected server in a file, as for the backup of a cluster.
+pub(super) fn fetch(session: &mut Session, path: &Path) -> Outcome<()> {
+    let Ok(connection) = session.connection() else { return Err(Exit(1)) };
+    take(connection, path, false)?;
+    // What follows a snapshot is of no use here.
+    session.disconnect();
+    Ok(())
+}
+
+/// Asks for a snapshot and writes it; `knows_marks`: the server was told that it may have an end that only shows.
+fn take(connection: &mut Connection, path: &Path, knows_marks: bool) -> Outcome<()> {
     let end = ask(connection, "SYNC")?;
     if let End::Mark(_) = end
         && !knows_marks

@@ -193,9 +193,10 @@ const WRITE: &[Row] = &[
 const CLUSTER: &[Row] = &[
     choice(
         "--cluster <subcommand> [argument ...]",
-        &["check", "info", "call", "help"],
+        &["check", "info", "call", "backup", "help"],
         "check <host:port>: do the nodes agree, has every slot a node? info <host:port>: keys, slots and replicas of \
-         the primaries. call <host:port> command ...: the reply of each node. help: more about these.",
+         the primaries. call <host:port> command ...: the reply of each node. backup <host:port> <folder>: a snapshot of \
+         each primary. help: more about these. What changes a cluster is not available yet.",
     ),
     row("--cluster-only-masters, --cluster-only-primaries", "call: only primaries."),
     row("--cluster-only-replicas", "call: only replicas."),

@@ -165,6 +165,12 @@ impl Terminal {
         Terminal { child, keys, screen, shown: String::new() }
     }
 
+    /// Makes the screen so big; it has no size before.
+    pub fn resize(&mut self, rows: u16, columns: u16) {
+        let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.keys, size).unwrap();
+    }
+
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }

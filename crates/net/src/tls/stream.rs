@@ -8,6 +8,9 @@ use rustls::ClientConnection;
 
 use super::settings::Connector;
 
+/// Why a handshake that timed out may have done so.
+const SILENT: &str = "no answer to the handshake; does that port speak TLS?";
+
 /// A TCP connection to a server, encrypted.
 pub struct Stream {
     session: ClientConnection,
@@ -25,6 +28,10 @@ impl Stream {
             ClientConnection::new(connector.config.clone(), connector.name.clone()).map_err(io::Error::other)?;
         while session.is_handshaking() {
             match session.complete_io(&mut socket) {
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    // A plain server waits for more of what it takes for a command.
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, SILENT));
+                }
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }

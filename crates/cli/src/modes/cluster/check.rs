@@ -4,20 +4,29 @@ use resp::Value;
 
 use super::node::Node;
 use super::{Level, SLOTS, log};
-use crate::output::{Exit, Outcome, print_line};
+use crate::output::{Outcome, print_line};
 
-/// Shows what is wrong; exit code 1 if anything is.
-pub(super) fn run(nodes: &mut [Node], search_multiple_owners: bool) -> Outcome<()> {
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Findings {
+    /// Nothing is wrong.
+    pub(super) is_good: bool,
+    /// Complaints, as redis-cli counts them in a backup.
+    pub(super) errors: usize,
+}
+
+/// Shows what is wrong.
+pub(super) fn run(nodes: &mut [Node], search_multiple_owners: bool) -> Outcome<Findings> {
     let first = nodes.first().map(Node::place).unwrap_or_default();
     log(Level::Info, &format!(">>> Performing Cluster Check (using node {first})\n"))?;
     show(nodes)?;
-    let mut good = agree(nodes)?;
-    good &= no_open_slots(nodes)?;
-    good &= all_covered(nodes)?;
-    if search_multiple_owners {
-        good &= single_owners(nodes)?;
-    }
-    if good { Ok(()) } else { Err(Exit(1)) }
+    let agrees = agree(nodes)?;
+    let open = open_slots(nodes)?;
+    let is_covered = all_covered(nodes)?;
+    let errors = usize::from(!agrees) + open + usize::from(!is_covered);
+    // Redis: keys without a slot of their own are told, but not counted.
+    let is_good = !search_multiple_owners || single_owners(nodes)?;
+    Ok(Findings { is_good: is_good && errors == 0, errors })
 }
 
 fn show(nodes: &[Node]) -> Outcome<()> {
@@ -55,18 +64,21 @@ fn agree(nodes: &mut [Node]) -> Outcome<bool> {
     Ok(agree)
 }
 
-fn no_open_slots(nodes: &[Node]) -> Outcome<bool> {
+/// The number of nodes that give slots away, and of those that take some.
+fn open_slots(nodes: &[Node]) -> Outcome<usize> {
     log(Level::Info, ">>> Check for open slots...\n")?;
     let mut open: Vec<&str> = Vec::new();
+    let mut complaints = 0;
     for node in nodes {
         for (slots, state) in [(&node.migrating, "migrating"), (&node.importing, "importing")] {
             if slots.is_empty() {
                 continue;
             }
+            complaints += 1;
             let place = node.place();
-            let list = slots.join(",");
+            let list = slots.iter().map(|(slot, _)| slot.as_str()).collect::<Vec<_>>().join(",");
             log(Level::Error, &format!("[WARNING] Node {place} has slots in {state} state {list}.\n"))?;
-            for slot in slots {
+            for (slot, _) in slots {
                 if !open.contains(&slot.as_str()) {
                     open.push(slot);
                 }
@@ -76,7 +88,7 @@ fn no_open_slots(nodes: &[Node]) -> Outcome<bool> {
     if !open.is_empty() {
         log(Level::Error, &format!("[WARNING] The following slots are open: {}.\n", open.join(",")))?;
     }
-    Ok(open.is_empty())
+    Ok(complaints)
 }
 
 fn all_covered(nodes: &[Node]) -> Outcome<bool> {

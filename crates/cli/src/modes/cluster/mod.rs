@@ -1,11 +1,12 @@
-//! `--cluster`: the parts that only look. Those that change a cluster are refused with a plain message.
+//! `--cluster`: the parts that only read. Those that change a cluster are refused with a plain message.
 
 use crate::format::{Format, Style, render_verbatim};
 use crate::interactive::has_colour;
 use crate::options::{ClusterScope, stdout_is_terminal};
-use crate::output::{Outcome, fail, print, print_line, text};
+use crate::output::{Exit, Outcome, fail, print, print_line, text};
 use crate::session::Session;
 
+mod backup;
 mod check;
 mod node;
 pub(crate) mod ranges;
@@ -22,29 +23,34 @@ pub(super) fn run(session: &mut Session, words: &[Vec<u8>]) -> Outcome<()> {
     let least = match name.as_str() {
         "help" => 0,
         "check" | "info" => 1,
-        "call" => 2,
-        "backup" => {
-            return fail(format_args!(
-                "--cluster backup is not available in this version yet: it follows with persistence."
-            ));
-        }
+        "call" | "backup" => 2,
         "create" | "fix" | "reshard" | "rebalance" | "add-node" | "del-node" | "set-timeout" | "import" => {
             return fail(format_args!(
-                "--cluster {name} is not available in this version yet: it changes the cluster."
+                "--cluster {name} is not available in this version yet: it changes the cluster. Nothing was done. What \
+                 only reads is there: check, info, call and backup."
             ));
         }
         _ => return fail(format_args!("Unknown --cluster subcommand")),
     };
-    if rest.len() < least || (name == "help" && !rest.is_empty()) {
+    if rest.len() < least || (matches!(name.as_str(), "help" | "backup") && rest.len() > least) {
         return fail(format_args!("[ERR] Wrong number of arguments for specified --cluster sub command"));
     }
     match name.as_str() {
         "help" => print(HELP),
         "call" => call(session, rest),
+        "backup" => {
+            let (place, folder) = rest.split_at(1);
+            let mut nodes = load_from(session, place)?;
+            backup::run(&mut nodes, folder.first().map_or(b"", Vec::as_slice))
+        }
         _ => {
             let mut nodes = load_from(session, rest)?;
             show_info(&mut nodes)?;
-            if name == "check" { check::run(&mut nodes, session.options.search_multiple_owners) } else { Ok(()) }
+            if name == "info" || check::run(&mut nodes, session.options.search_multiple_owners)?.is_good {
+                Ok(())
+            } else {
+                Err(Exit(1))
+            }
         }
     }
 }
@@ -181,11 +187,12 @@ const HELP: &str = "Cluster Manager Commands:
   call           host:port command arg arg .. arg
                  --cluster-only-masters
                  --cluster-only-replicas
+  backup         host:port backup_directory
   help           
 
-For check, info and call you can specify the host and port of any working node in the cluster.
-The commands that change a cluster (create, fix, reshard, rebalance, add-node, del-node, set-timeout, import, backup)
-are not available in this version yet.
+For check, info, call and backup you can specify the host and port of any working node in the cluster.
+The commands that change a cluster (create, fix, reshard, rebalance, add-node, del-node, set-timeout, import) are not
+available in this version yet.
 ";
 
 #[cfg(test)]

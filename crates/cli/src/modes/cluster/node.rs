@@ -20,10 +20,12 @@ pub(super) struct Node {
     pub(super) replicates: Option<String>,
     /// Whether it has each slot.
     pub(super) slots: Vec<bool>,
-    /// Slots that it gives away.
-    pub(super) migrating: Vec<String>,
-    /// Slots that it takes over.
-    pub(super) importing: Vec<String>,
+    /// Slots that it gives away, and the nodes that get them.
+    pub(super) migrating: Vec<(String, String)>,
+    /// Slots that it takes over, and the nodes that had them.
+    pub(super) importing: Vec<(String, String)>,
+    /// The epoch of its slots.
+    pub(super) epoch: u64,
 }
 
 /// A line of CLUSTER NODES.
@@ -33,6 +35,7 @@ struct Line<'a> {
     port: u16,
     flags: Vec<String>,
     primary: Option<&'a str>,
+    epoch: u64,
     slots: Vec<&'a str>,
 }
 
@@ -157,6 +160,7 @@ fn connect(options: &Options, host: &str, port: u16) -> Outcome<Option<Node>> {
         slots: vec![false; SLOTS],
         migrating: Vec::new(),
         importing: Vec::new(),
+        epoch: 0,
     }))
 }
 
@@ -166,14 +170,16 @@ fn read_myself(node: &mut Node, table: &str) {
         return;
     };
     node.id = line.id.to_string();
+    node.epoch = line.epoch;
     node.replicates = line.flags.iter().any(|flag| flag == "slave").then(|| line.primary.unwrap_or("-").to_string());
     node.flags = line.flags.into_iter().filter(|flag| flag != "myself").collect();
     for slots in line.slots {
         if let Some(open) = slots.strip_prefix('[') {
-            if let Some((slot, _)) = open.split_once("->-") {
-                node.migrating.push(slot.to_string());
-            } else if let Some((slot, _)) = open.split_once("-<-") {
-                node.importing.push(slot.to_string());
+            let open = open.trim_end_matches(']');
+            if let Some((slot, to)) = open.split_once("->-") {
+                node.migrating.push((slot.to_string(), to.to_string()));
+            } else if let Some((slot, from)) = open.split_once("-<-") {
+                node.importing.push((slot.to_string(), from.to_string()));
             }
             continue;
         }
@@ -199,7 +205,8 @@ fn lines(table: &str) -> impl Iterator<Item = Line<'_>> {
             port: port.parse().ok()?,
             flags: flags.split(',').map(str::to_string).collect(),
             primary: (primary != "-").then_some(primary),
-            slots: words.skip(4).filter(|word| !word.is_empty()).collect(),
+            epoch: words.nth(2).and_then(|epoch| epoch.parse().ok()).unwrap_or(0),
+            slots: words.skip(1).filter(|word| !word.is_empty()).collect(),
         })
     })
 }
