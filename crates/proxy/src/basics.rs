@@ -137,7 +137,9 @@ impl Worker {
                 }
                 (Some(value), _) if word.eq_ignore_ascii_case(b"setname") => {
                     if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
-                        return Err("ERR Client names cannot contain spaces, newlines or special characters.".to_owned());
+                        return Err(
+                            "ERR Client names cannot contain spaces, newlines or special characters.".to_owned()
+                        );
                     }
                     name = Some(value);
                     index += 2;

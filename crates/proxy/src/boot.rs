@@ -72,7 +72,8 @@ fn serve(program: &str, startup: Startup) -> Result<(), String> {
     title::show(&config.base, program.as_bytes(), file_text.as_deref());
     let socket_path = config.base.unixsocket.clone();
     let run_id: String = (0..40).map(|_| char::from_digit(fastrand::u32(0..16), 16).unwrap_or('0')).collect();
-    let shared = Arc::new(Shared::new(config, config_file.as_deref().map(Path::to_path_buf), MapHandle::new(map), run_id));
+    let shared =
+        Arc::new(Shared::new(config, config_file.as_deref().map(Path::to_path_buf), MapHandle::new(map), run_id));
     let started = shared.config.snapshot();
     let all_channels = started.base.acl_pubsub_default.allows_all();
     if !shared.acl.load_at_start(&users, &started.base.aclfile, all_channels) {
@@ -184,7 +185,8 @@ fn open_listeners(config: &Config) -> Result<Vec<Vec<Listener>>, String> {
                     opened += 1;
                 }
                 Err(error) => {
-                    listen::judge_failure(address, &error).map_err(|listen::CannotListen| "cannot listen".to_owned())?;
+                    listen::judge_failure(address, &error)
+                        .map_err(|listen::CannotListen| "cannot listen".to_owned())?;
                     break;
                 }
             }

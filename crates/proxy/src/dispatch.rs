@@ -98,14 +98,15 @@ impl Worker {
     }
 
     fn run_plan(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
-        let plan = match routing::plan(spec, &args, self.map.space) {
-            // One server that has everything is right about any keys.
-            Err(error) if error.is_about_slots() && self.is_one_server() => {
-                if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
-            }
-            Err(error) => return self.refuse_request(place, error.0.as_bytes()),
-            Ok(plan) => plan,
-        };
+        let plan =
+            match routing::plan(spec, &args, self.map.space) {
+                // One server that has everything is right about any keys.
+                Err(error) if error.is_about_slots() && self.is_one_server() => {
+                    if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
+                }
+                Err(error) => return self.refuse_request(place, error.0.as_bytes()),
+                Ok(plan) => plan,
+            };
         match plan {
             Plan::Slot(slot) if !self.readers.is_empty() && spec.flags.contains(Flags::READONLY) => {
                 let reader = self.readers.get(usize::from(slot)).copied().filter(|reader| *reader != NO_OWNER);
@@ -208,7 +209,11 @@ impl Worker {
             .map(|Part { target, keys }| {
                 let mut bytes = Vec::new();
                 split::write_part(&mut bytes, split, &args, keys);
-                let backend = if by_slot { self.owners.get(*target as usize).map_or(0, |owner| u32::from(*owner)) } else { *target };
+                let backend = if by_slot {
+                    self.owners.get(*target as usize).map_or(0, |owner| u32::from(*owner))
+                } else {
+                    *target
+                };
                 (backend, bytes)
             })
             .collect();

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ::topology::wire::MemberKind;
+use ::topology::{Role, View};
 use keyspace::slot::SlotSpace;
 use member::{Agent, Membership, Settings};
 use server::log;
 use server::process::log::Level;
-use ::topology::wire::MemberKind;
-use ::topology::{Role, View};
 
 use crate::config::Config;
 use crate::cursor::Fingerprint;
@@ -64,9 +64,7 @@ fn address_of(config: &Config) -> String {
         return String::from_utf8_lossy(&config.proxy_address).into_owned();
     }
     let bound = config.base.bind.iter().map(|address| String::from_utf8_lossy(address).into_owned());
-    let usable = |address: &String| {
-        address.parse::<std::net::IpAddr>().is_ok_and(|address| !address.is_unspecified())
-    };
+    let usable = |address: &String| address.parse::<std::net::IpAddr>().is_ok_and(|address| !address.is_unspecified());
     let host = bound.map(|address| address.trim_start_matches('-').to_owned()).find(usable);
     format!("{}:{}", host.unwrap_or_else(|| "127.0.0.1".to_owned()), config.base.port)
 }

@@ -30,7 +30,9 @@ impl Topology {
         let rest: Vec<&str> = words.collect();
         match (kind, rest.as_slice()) {
             ("server", [address]) => Ok(Topology::Server(checked(address)?)),
-            ("static", [_, ..]) => rest.iter().map(|word| slots_at(word)).collect::<Result<_, _>>().map(Topology::Static),
+            ("static", [_, ..]) => {
+                rest.iter().map(|word| slots_at(word)).collect::<Result<_, _>>().map(Topology::Static)
+            }
             ("cluster", [_, ..]) => {
                 let nodes = rest.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
                 nodes.map(checked).collect::<Result<_, _>>().map(Topology::Cluster)
@@ -94,7 +96,9 @@ pub fn resolve(name: &str) -> Result<SocketAddr, String> {
 
 fn checked(address: &str) -> Result<String, String> {
     match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(address.to_owned()),
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(address.to_owned())
+        }
         _ => Err(format!("'{address}' is not host:port")),
     }
 }
@@ -125,7 +129,10 @@ mod tests {
             Topology::parse("static 0-5,9@a:1 6@b:2"),
             Ok(Topology::Static(vec![(vec![(0, 5), (9, 9)], "a:1".into()), (vec![(6, 6)], "b:2".into())]))
         );
-        assert_eq!(Topology::parse("cluster a:1,b:2 c:3"), Ok(Topology::Cluster(vec!["a:1".into(), "b:2".into(), "c:3".into()])));
+        assert_eq!(
+            Topology::parse("cluster a:1,b:2 c:3"),
+            Ok(Topology::Cluster(vec!["a:1".into(), "b:2".into(), "c:3".into()]))
+        );
     }
 
     #[test]

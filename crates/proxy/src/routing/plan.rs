@@ -64,11 +64,7 @@ pub fn refusal(spec: &CommandSpec, why: &str) -> RouteError {
 ///
 /// # Errors
 /// The error for the client.
-pub fn plan<A: ArgView + ?Sized>(
-    spec: &'static CommandSpec,
-    args: &A,
-    space: SlotSpace,
-) -> Result<Plan, RouteError> {
+pub fn plan<A: ArgView + ?Sized>(spec: &'static CommandSpec, args: &A, space: SlotSpace) -> Result<Plan, RouteError> {
     match Route::of(spec.id) {
         Route::Slot | Route::Script => Ok(slot_of_call(spec, args, space)?.map_or(Plan::Fixed, Plan::Slot)),
         Route::Blocking => match slot_of_call(spec, args, space)? {

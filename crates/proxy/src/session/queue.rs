@@ -212,7 +212,9 @@ mod tests {
 
     #[test]
     fn what_is_not_of_one_server_is_refused() {
-        for request in ["FLUSHALL", "SCAN 0", "KEYS *", "SELECT 1", "CONFIG GET x", "SUBSCRIBE a", "CLIENT TRACKING ON", "HELLO 3"] {
+        for request in
+            ["FLUSHALL", "SCAN 0", "KEYS *", "SELECT 1", "CONFIG GET x", "SUBSCRIBE a", "CLIENT TRACKING ON", "HELLO 3"]
+        {
             let mut queue = Queue::default();
             let error = push(&mut queue, request).unwrap_err();
             assert!(error.contains("not allowed"), "{request}: {error}");
