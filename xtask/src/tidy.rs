@@ -36,7 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &["commands", "doctor", "keyspace", "net", "options", "persistence", "rdb", "replication", "resp", "script"],
     ),
     // The server's users, log and process: what both are to clients and to the machine.
-    ("proxy", &["commands", "keyspace", "net", "options", "resp", "server"]),
+    ("proxy", &["commands", "keyspace", "member", "net", "options", "resp", "server", "topology"]),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
     ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "proxy", "server"]),

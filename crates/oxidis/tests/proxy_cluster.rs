@@ -294,3 +294,43 @@ fn blocked_watching_and_listening_clients_follow_their_slot() {
     client.check("RPUSH list a", ":1");
     assert_eq!(blocked.read().unwrap().to_string(), "[list a]");
 }
+
+#[test]
+fn reads_go_to_replicas_where_that_is_wanted() {
+    let cluster = StockCluster::start(3, 1);
+    let proxy = proxy_of(&cluster);
+    let mut client = proxy.client();
+    let reads = || -> u64 {
+        let is_replica = |server: &&Server| server.client().info("role").as_deref() == Some("slave");
+        let calls = |server: &Server| {
+            let stats = server.client().info("cmdstat_get").unwrap_or_default();
+            stats.strip_prefix("calls=").and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+        };
+        cluster.servers.iter().filter(is_replica).map(calls).sum()
+    };
+    for number in 0..30 {
+        client.check(&format!("SET k{number} {number}; GET k{number}"), &format!("+OK; {number}"));
+    }
+    assert_eq!(reads(), 0, "never, unless somebody wants it");
+    client.check("CONFIG SET replica-reads prefer", "+OK");
+    wait_until("reads at replicas", Duration::from_secs(10), || {
+        for number in 0..30 {
+            let reply = client.run(&format!("GET k{number}")).to_string();
+            assert_eq!(reply, number.to_string());
+        }
+        let count = reads();
+        if count >= 30 { Ok(()) } else { Err(count) }
+    });
+    // A replica that dies is not missed.
+    for server in &cluster.servers[3..] {
+        server.signal(Signal::Stop).unwrap();
+    }
+    client.check("CONFIG SET backend-timeout 300", "+OK");
+    wait_until("reads at primaries", Duration::from_secs(10), || {
+        let replies: Vec<Reply> = (0..30).map(|number| client.run(&format!("GET k{number}"))).collect();
+        if replies.iter().any(Reply::is_error) { Err(replies.into_iter().find(Reply::is_error)) } else { Ok(()) }
+    });
+    for server in &cluster.servers[3..] {
+        server.signal(Signal::Continue).unwrap();
+    }
+}

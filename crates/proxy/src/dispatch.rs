@@ -110,12 +110,12 @@ impl Worker {
         match plan {
             Plan::Slot(slot) if !self.readers.is_empty() && spec.flags.contains(Flags::READONLY) => {
                 let reader = self.readers.get(usize::from(slot)).copied().filter(|reader| *reader != NO_OWNER);
-                self.to_backend(place, reader.map(u32::from), args, canonical)
+                self.send_to_backend(place, reader.map(u32::from), args, canonical)
             }
-            Plan::Slot(slot) => self.to_slot(place, slot, args, canonical),
-            Plan::Fixed => self.to_slot(place, FIXED_SLOT, args, canonical),
-            Plan::Split(split) => self.to_owners(place, split, args, canonical),
-            Plan::Broadcast(merge) => self.to_all(place, merge, args, canonical),
+            Plan::Slot(slot) => self.send_to_slot(place, slot, args, canonical),
+            Plan::Fixed => self.send_to_slot(place, FIXED_SLOT, args, canonical),
+            Plan::Split(split) => self.send_to_owners(place, split, args, canonical),
+            Plan::Broadcast(merge) => self.send_to_all(place, merge, args, canonical),
             Plan::Blocking(slot) => self.block(place, spec, args, slot),
             Plan::Kill => self.kill_scripts(place, args),
             Plan::Other(route) => match route {
@@ -162,11 +162,11 @@ impl Worker {
     }
 
     /// Sends a request to the owner of a slot, as it came if that is as we would write it.
-    pub(crate) fn to_slot(&mut self, place: u32, slot: u16, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
-        self.to_backend(place, self.owner_of(slot), args, canonical)
+    pub(crate) fn send_to_slot(&mut self, place: u32, slot: u16, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+        self.send_to_backend(place, self.owner_of(slot), args, canonical)
     }
 
-    fn to_backend(&mut self, place: u32, backend: Option<u32>, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+    fn send_to_backend(&mut self, place: u32, backend: Option<u32>, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let Some(backend) = backend else {
             self.shared.map.request_refresh();
             return self.refuse_request(place, NOT_SERVED.as_bytes());
@@ -187,7 +187,7 @@ impl Worker {
 
     /// Sends the keys of a request to their owners: one request for each backend, or for each slot where the backends take
     /// no more.
-    fn to_owners(&mut self, place: u32, split: Split, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+    fn send_to_owners(&mut self, place: u32, split: Split, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let (space, by_slot) = (self.map.space, !self.map.takes_batches());
         let target = |key: &[u8]| {
             let slot = routing::slot_of(space, key);
@@ -202,7 +202,7 @@ impl Worker {
             && let Some(slot) = args.get(1).map(|key| routing::slot_of(space, key))
         {
             debug_assert!(!only.keys.is_empty());
-            return self.to_slot(place, slot, args, canonical);
+            return self.send_to_slot(place, slot, args, canonical);
         }
         let requests: Vec<(u32, Vec<u8>)> = parts
             .iter()
@@ -224,7 +224,7 @@ impl Worker {
     }
 
     /// Sends a request to every backend that owns slots.
-    fn to_all(&mut self, place: u32, merge: Merge, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+    fn send_to_all(&mut self, place: u32, merge: Merge, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let mut written = Vec::new();
         let bytes = canonical.unwrap_or_else(|| {
             write_command(&mut written, args);

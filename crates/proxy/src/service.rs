@@ -474,14 +474,14 @@ impl Worker {
             } else if kept.output_bytes > 0 && is_over_output(config, client, kept.output_bytes, now_s) {
                 stats.output_limit_disconnections.add(1);
                 close.push(conn);
-            } else if client.user.as_ref().is_some_and(|user| user.is_deleted()) {
-                close.push(conn);
-            } else if timeout > 0
-                && client.order.is_empty()
-                && !client.state.has(State::SUBSCRIBED)
-                && now_s.saturating_sub(client.last_active_s) > timeout
-            {
-                close.push(conn);
+            } else {
+                let is_idle = timeout > 0
+                    && client.order.is_empty()
+                    && !client.state.has(State::SUBSCRIBED)
+                    && now_s.saturating_sub(client.last_active_s) > timeout;
+                if is_idle || client.user.as_ref().is_some_and(|user| user.is_deleted()) {
+                    close.push(conn);
+                }
             }
         });
         self.sweep = next.unwrap_or(0);

@@ -15,6 +15,8 @@ pub enum Topology {
     Static(Vec<(Vec<(usize, usize)>, String)>),
     /// The nodes of a stock cluster know; any of these is asked.
     Cluster(Vec<String>),
+    /// A manager says; these are the URLs of all there are.
+    Manager(Vec<String>),
 }
 
 impl Topology {
@@ -35,9 +37,17 @@ impl Topology {
                 let nodes = rest.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
                 nodes.map(checked).collect::<Result<_, _>>().map(Topology::Cluster)
             }
+            ("manager", [_, ..]) => {
+                let urls = rest.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
+                let checked = |url: &str| match url.strip_prefix("http://") {
+                    Some(rest) if !rest.is_empty() => Ok(url.to_owned()),
+                    _ => Err(format!("'{url}' is no manager's URL: give one like http://127.0.0.1:7080")),
+                };
+                urls.map(checked).collect::<Result<_, _>>().map(Topology::Manager)
+            }
             ("server", _) => Err("'server' takes one host:port".to_owned()),
-            ("static" | "cluster", _) => Err(format!("'{kind}' needs at least one address")),
-            _ => Err(format!("'{kind}' is none of server, static, cluster")),
+            ("static" | "cluster" | "manager", _) => Err(format!("'{kind}' needs at least one address")),
+            _ => Err(format!("'{kind}' is none of server, static, cluster, manager")),
         }
     }
 
@@ -64,6 +74,7 @@ impl Topology {
                 }
             }
             Topology::Cluster(_) => map.kind = Kind::Cluster,
+            Topology::Manager(_) => map.kind = Kind::Native,
         }
         Ok(map)
     }

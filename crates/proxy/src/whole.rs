@@ -42,12 +42,12 @@ impl Worker {
         let cursor =
             std::str::from_utf8(args.get(1).unwrap_or_default()).ok().and_then(|text| text.parse::<u64>().ok());
         // A server says what is wrong with it.
-        let Some(cursor) = cursor else { return self.to_slot(place, crate::routing::FIXED_SLOT, args, None) };
+        let Some(cursor) = cursor else { return self.send_to_slot(place, crate::routing::FIXED_SLOT, args, None) };
         if self.map.kind == Kind::Native {
-            return self.to_slot(place, slot_of_cursor(cursor), args, None);
+            return self.send_to_slot(place, slot_of_cursor(cursor), args, None);
         }
         if self.map.kind == Kind::Plain && self.only_owner.is_some() {
-            return self.to_slot(place, crate::routing::FIXED_SLOT, args, None);
+            return self.send_to_slot(place, crate::routing::FIXED_SLOT, args, None);
         }
         let at = Place::of_cursor(cursor, self.map.fingerprint);
         let shards = self.owner_places();
@@ -124,7 +124,7 @@ impl Worker {
     pub(crate) fn random_key(&mut self, place: u32) -> Step {
         let backends = self.owner_places();
         if let [_] = backends.as_slice() {
-            return self.to_slot(place, crate::routing::FIXED_SLOT, Args::from_slices(&[b"RANDOMKEY"]), None);
+            return self.send_to_slot(place, crate::routing::FIXED_SLOT, Args::from_slices(&[b"RANDOMKEY"]), None);
         }
         if backends.is_empty() {
             return self.refuse_request(place, b"CLUSTERDOWN The cluster is down");

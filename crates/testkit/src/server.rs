@@ -36,8 +36,7 @@ pub struct Launch {
 }
 
 /// Nothing is kept on disk, and tests may use DEBUG.
-const SERVER_DEFAULTS: &[(&str, &str)] =
-    &[("--save", ""), ("--appendonly", "no"), ("--enable-debug-command", "yes")];
+const SERVER_DEFAULTS: &[(&str, &str)] = &[("--save", ""), ("--appendonly", "no"), ("--enable-debug-command", "yes")];
 
 impl Launch {
     /// The binary under test. When `OXIDIS_BIN` names a `redis-server`, that is started instead,

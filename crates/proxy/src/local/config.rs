@@ -27,7 +27,7 @@ impl Worker {
             }
             CommandId::ConfigSet => {
                 let pairs: Vec<&[u8]> = args.iter().skip(2).collect();
-                if pairs.len() % 2 != 0 {
+                if !pairs.len().is_multiple_of(2) {
                     return Err("ERR wrong number of arguments for 'config|set' command".to_owned());
                 }
                 let shared = self.shared.clone();

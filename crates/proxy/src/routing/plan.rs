@@ -73,7 +73,7 @@ pub fn plan<A: ArgView + ?Sized>(spec: &'static CommandSpec, args: &A, space: Sl
             Some(slot) => Ok(Plan::Slot(slot)),
         },
         Route::Split(kind) => {
-            if (args.arg_count().saturating_sub(1)) % kind.stride() != 0 {
+            if !args.arg_count().saturating_sub(1).is_multiple_of(kind.stride()) {
                 return Err(RouteError(errors::wrong_arity(spec).into()));
             }
             Ok(Plan::Split(kind))
