@@ -48,9 +48,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "topology",
         ],
     ),
+    // The server's users, log and process: what both are to clients and to the machine.
+    ("proxy", &["commands", "keyspace", "member", "net", "options", "resp", "server", "topology"]),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
-    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "server"]),
+    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "proxy", "server"]),
     ("testkit", &[]),
     ("fuzzing", &["keyspace", "persistence", "rdb", "replication", "resp", "script", "server"]),
     ("xtask", &["testkit"]),

@@ -39,6 +39,7 @@ pub(crate) fn run(tool: &str, arguments: &[OsString]) -> i32 {
 fn tools() -> Vec<Tool> {
     vec![
         server::tool(),
+        proxy::tool(),
         cli::tool(),
         benchmark::tool(),
         doctor::tool(),
@@ -59,7 +60,7 @@ fn oxidis() -> Tool {
     Tool {
         summary: "Redis-compatible data layer in one binary",
         usage: &["PROGRAM TOOL [ARGUMENTS]", "PROGRAM help [TOOL [SECTION]]"],
-        about: "The tools are a server, a client, a load generator and what belongs to them; each has a page of its own.",
+        about: "The tools are a server, a proxy, a client, a load generator and what belongs to them; each has a page of its own.",
         sections: Cow::Borrowed(SECTIONS),
         operands: Operands::Words(words.collect()),
         examples: &[
@@ -158,7 +159,7 @@ fn man_tool() -> Tool {
         about: "Shows the manual page of a tool, or of oxidis: through man on a terminal, else as it is.",
         sections: Cow::Borrowed(MAN_SECTIONS),
         operands: Operands::Words(
-            ["server", "cli", "benchmark", "doctor", "check-rdb", "check-aof", "completions", "man"]
+            ["server", "proxy", "cli", "benchmark", "doctor", "check-rdb", "check-aof", "completions", "man"]
                 .iter()
                 .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
                 .collect(),

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
     let called = if linked.is_some() { name } else { format!("{name} {tool}") };
     let code = match tool.as_str() {
         "server" => server::run(&called, &rest),
+        "proxy" => proxy::run(&called, &rest),
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),

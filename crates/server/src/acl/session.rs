@@ -3,7 +3,7 @@
 use super::check::{self, Denied};
 use super::log::{Context, Reason, Refusal};
 use super::rules::{self, PasswordHash, Rules};
-use super::{DEFAULT_USER, User};
+use super::{Acl, DEFAULT_USER, User};
 use crate::session::{Session, State};
 use crate::worker::{Message, Worker};
 use commands::CmdError;
@@ -38,6 +38,15 @@ fn may_log_in(rules: Option<&Rules>, password: &[u8]) -> bool {
         rules.map_or(&nobody[..], |rules| if rules.passwords.is_empty() { &nobody } else { &rules.passwords });
     let is_right = passwords.iter().fold(false, |found, kept| found | is_same(&given, kept));
     rules.is_some_and(|rules| rules.enabled & (rules.nopass | is_right))
+}
+
+impl Acl {
+    /// The user of a name, if it may log in with this password. The answer takes the same time whatever is wrong.
+    pub fn log_in(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
+        let user = self.get(name);
+        let rules = user.as_ref().map(|user| user.rules());
+        user.filter(|_| may_log_in(rules.as_deref(), password))
+    }
 }
 
 impl Worker {
@@ -106,11 +115,7 @@ impl Worker {
         password: &[u8],
         command: &[u8],
     ) -> Result<(), CmdError> {
-        let user = self.shared.acl.get(name);
-        let rules = user.as_ref().map(|user| user.rules());
-        if may_log_in(rules.as_deref(), password)
-            && let Some(user) = user
-        {
+        if let Some(user) = self.shared.acl.log_in(name, password) {
             session.state.remove(State::UNAUTHENTICATED);
             session.user = if *user.name == *DEFAULT_USER { None } else { Some(user) };
             session.rights_version = 0;
