@@ -52,7 +52,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("proxy", &["commands", "keyspace", "member", "net", "options", "resp", "server", "topology"]),
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
-    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "options", "persistence", "proxy", "server"]),
+    ("manager", &["options", "resp", "topology"]),
+    (
+        "oxidis",
+        &["benchmark", "cli", "doctor", "keyspace", "manager", "options", "persistence", "proxy", "server"],
+    ),
     ("testkit", &[]),
     ("fuzzing", &["keyspace", "persistence", "rdb", "replication", "resp", "script", "server"]),
     ("xtask", &["testkit"]),
