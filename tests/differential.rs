@@ -1,7 +1,7 @@
 //! The same random commands to Oxidis and to redis-server: replies and final states are equal.
 
-use testkit::{Launch, Server};
 use testkit::differential::{self, Options};
+use testkit::{Launch, Server};
 
 /// Commands of a run; each case takes half.
 const COMMANDS: u64 = 200_000;

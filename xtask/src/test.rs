@@ -28,8 +28,8 @@ const PEERS: [(&str, &str); 5] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
-    ("etcd", "etcd-server"),
     ("nutcracker", "nutcracker"),
+    ("etcd", "etcd-server"),
 ];
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
@@ -127,7 +127,7 @@ fn peers(may_install: bool) -> Vec<String> {
     if may_install && is_root() && binary::on_path("apt-get").is_some() {
         let shell = format!(
             "export DEBIAN_FRONTEND=noninteractive; {command} || {{ apt-get update && {command}; }}; \
-             ! pidof systemd >/dev/null || systemctl disable --now redis-server etcd nutcracker"
+             ! pidof systemd >/dev/null || systemctl disable --now redis-server nutcracker etcd"
         );
         let _ = Command::new("sh").args(["-c", &shell]).output();
     }

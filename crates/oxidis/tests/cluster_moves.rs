@@ -299,7 +299,8 @@ fn nothing_is_lost_under_load() {
                 scope.spawn(move || write_on(router, id, tag, ends, slowest_us))
             })
             .collect();
-        for round in 0..6_u64 {
+        let rounds = std::env::var("OXIDIS_MOVES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+        for round in 0..rounds {
             let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
             cluster.move_slots(round + 1, from, to, (0, 99));
         }
@@ -315,6 +316,14 @@ fn nothing_is_lost_under_load() {
         assert_eq!(list.iter().collect::<BTreeSet<_>>().len(), list.len());
         total += written.counter;
     }
+    let mut held_us: Vec<u64> = Vec::new();
+    for server in cluster.servers.iter().flatten() {
+        let log = server.log();
+        let figures = log.lines().filter_map(|line| line.split("slots were held for ").nth(1));
+        held_us.extend(figures.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()));
+    }
+    held_us.sort_unstable();
+    println!("slots were held for {held_us:?} us");
     println!("{total} counted, slowest command {} us", slowest_us.load(Ordering::Relaxed));
     assert!(total > 100);
 }
@@ -331,28 +340,32 @@ fn a_big_value_moves_while_others_are_served() {
         for index in from..from + 1000 {
             words.extend([index.to_string(), format!("member:{index:08}")]);
         }
-        first.call(&words).unwrap();
+        let reply = first.call(&words).unwrap();
+        assert!(!reply.is_error(), "{reply}");
     }
     let slot = slot_of(&mut first, big);
     let ends = AtomicBool::new(false);
     let mut probe = cluster.client(0);
-    let slowest = thread::scope(|scope| {
+    let mut probes = thread::scope(|scope| {
         let ends = &ends;
         let prober = scope.spawn(move || {
-            let mut slowest = Duration::ZERO;
+            let mut probes = Vec::new();
             while !ends.load(Ordering::Relaxed) {
                 let since = Instant::now();
                 probe.check(&format!("SET {small} 1"), "+OK");
-                slowest = slowest.max(since.elapsed());
+                probes.push(since.elapsed());
             }
-            slowest
+            probes
         });
         cluster.move_slots(1, 0, 1, (slot, slot));
         ends.store(true, Ordering::Relaxed);
         prober.join().unwrap()
     });
-    println!("{members} members, slowest probe {slowest:?}");
-    assert!(slowest < Duration::from_millis(250), "{slowest:?}");
+    probes.sort_unstable();
+    // The machine may be busy with other tests: what counts is that nobody waits for the big value.
+    let (usual, rare, slowest) = (probes[probes.len() / 2], probes[probes.len() * 99 / 100], probes[probes.len() - 1]);
+    println!("{members} members, probes: median {usual:?}, p99 {rare:?}, slowest {slowest:?}");
+    assert!(rare < Duration::from_millis(100), "{rare:?}");
     let mut second = cluster.client(1);
     second.check(&format!("ZCARD {big}; ZSCORE {big} member:00000777"), &format!(":{members}; 777"));
 }
@@ -647,7 +660,7 @@ fn a_primary_that_could_have_been_replaced_needs_its_lease() {
         other => Err(other),
     });
     assert!(first.run("GET a").text().contains("CLUSTERDOWN"));
-    first.check("CONFIG SET cluster-allow-reads-when-down yes; GET a", "+OK; 1");
+    first.check("CONFIG SET cluster-allow-reads-when-down yes; GET a", "+OK; 2");
     manager.set_silent(false);
     wait_until("writes to be taken again", LIMIT, || is_served(&mut first, "SET a 2"));
 }

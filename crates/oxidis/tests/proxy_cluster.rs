@@ -10,7 +10,8 @@ use testkit::{Client, Launch, Reply, Server, StockCluster, wait_until};
 
 fn proxy_of(cluster: &StockCluster) -> Server {
     let topology = format!("cluster {}", cluster.seeds());
-    let proxy = Launch::proxy().args(&["--topology", &topology, "--io-threads", "2", "--backend-retry-time", "8000"]).start();
+    let proxy =
+        Launch::proxy().args(&["--topology", &topology, "--io-threads", "2", "--backend-retry-time", "8000"]).start();
     let mut client = proxy.client();
     wait_until("the proxy to know the cluster", Duration::from_secs(10), || {
         let info = client.info("proxy_slots_owned");
@@ -88,7 +89,10 @@ fn a_stock_cluster_is_resharded_and_fails_over_behind_plain_clients() {
     let proxy = proxy_of(&cluster);
     let mut client = proxy.client();
     client.check("MSET a 1 b 2 c 3 d 4; MGET a b c d none; DEL a b none; EXISTS a b c d", "+OK; [1 2 3 4 nil]; :2; :2");
-    client.check("SELECT 1; SELECT 0; SUNION a b; MULTI; SET {t}a 1; GET {t}a; EXEC", "-ERR SELECT is not allowed in cluster mode; +OK; -CROSSSLOT...; +OK; +QUEUED; +QUEUED; [+OK 1]");
+    client.check(
+        "SELECT 1; SELECT 0; SUNION a b; MULTI; SET {t}a 1; GET {t}a; EXEC",
+        "-ERR SELECT is not allowed in cluster mode; +OK; -CROSSSLOT...; +OK; +QUEUED; +QUEUED; [+OK 1]",
+    );
     let (stop, writes, errors) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let quiet = AtomicBool::new(false);
     let quiet_writers = AtomicU64::new(0);
@@ -96,11 +100,16 @@ fn a_stock_cluster_is_resharded_and_fails_over_behind_plain_clients() {
     std::thread::scope(|scope| {
         let _stop = StopAtEnd(&stop, true);
         for writer in 0..WRITERS {
-            let (proxy, stop, writes, errors, quiet, quiet_writers) = (&proxy, &stop, &writes, &errors, &quiet, &quiet_writers);
+            let (proxy, stop, writes, errors, quiet, quiet_writers) =
+                (&proxy, &stop, &writes, &errors, &quiet, &quiet_writers);
             scope.spawn(move || {
                 let mut client = proxy.client();
                 let mut registers: Vec<Register> = (0..40)
-                    .map(|number| Register { key: format!("reg:{writer}:{number}"), acknowledged: 0, unsure: Vec::new() })
+                    .map(|number| Register {
+                        key: format!("reg:{writer}:{number}"),
+                        acknowledged: 0,
+                        unsure: Vec::new(),
+                    })
                     .collect();
                 for register in &mut registers {
                     assert!(register.write(&mut client, 0));
@@ -149,7 +158,12 @@ fn a_stock_cluster_is_resharded_and_fails_over_behind_plain_clients() {
             let reply = client.run("MSET x1 1 x2 2 x3 3 x4 4 x5 5 x6 6 x7 7 x8 8");
             if reply.is_error() { Err(reply) } else { Ok(()) }
         });
-        eprintln!("{} writes, {} not acknowledged, writes everywhere {:?} after the kill", writes.load(Ordering::SeqCst), errors.load(Ordering::SeqCst), killed.elapsed());
+        eprintln!(
+            "{} writes, {} not acknowledged, writes everywhere {:?} after the kill",
+            writes.load(Ordering::SeqCst),
+            errors.load(Ordering::SeqCst),
+            killed.elapsed()
+        );
         let before = writes.load(Ordering::SeqCst);
         wait_until("writers to go on", Duration::from_secs(20), || {
             let count = writes.load(Ordering::SeqCst) - before;
@@ -241,7 +255,10 @@ fn defect_1_a_multi_key_command_whose_first_key_is_absent_is_right_while_its_slo
     at_source.run("DEL {t}d");
     at_target.check(&format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(target)), "+OK");
     at_source.run(&format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(target)));
-    client.check("SUNIONSTORE {t}d {t}absent {t}b {t}c; MULTI; SCARD {t}d; SUNION {t}b {t}c; EXEC", ":4; +OK; +QUEUED; +QUEUED; [:4 [1 2 3 4]]");
+    client.check(
+        "SUNIONSTORE {t}d {t}absent {t}b {t}c; MULTI; SCARD {t}d; SUNION {t}b {t}c; EXEC",
+        ":4; +OK; +QUEUED; +QUEUED; [:4 [1 2 3 4]]",
+    );
 }
 
 #[test]
@@ -276,4 +293,44 @@ fn blocked_watching_and_listening_clients_follow_their_slot() {
     watching.check("EXEC", "*nil");
     client.check("RPUSH list a", ":1");
     assert_eq!(blocked.read().unwrap().to_string(), "[list a]");
+}
+
+#[test]
+fn reads_go_to_replicas_where_that_is_wanted() {
+    let cluster = StockCluster::start(3, 1);
+    let proxy = proxy_of(&cluster);
+    let mut client = proxy.client();
+    let reads = || -> u64 {
+        let is_replica = |server: &&Server| server.client().info("role").as_deref() == Some("slave");
+        let calls = |server: &Server| {
+            let stats = server.client().info("cmdstat_get").unwrap_or_default();
+            stats.strip_prefix("calls=").and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+        };
+        cluster.servers.iter().filter(is_replica).map(calls).sum()
+    };
+    for number in 0..30 {
+        client.check(&format!("SET k{number} {number}; GET k{number}"), &format!("+OK; {number}"));
+    }
+    assert_eq!(reads(), 0, "never, unless somebody wants it");
+    client.check("CONFIG SET replica-reads prefer", "+OK");
+    wait_until("reads at replicas", Duration::from_secs(10), || {
+        for number in 0..30 {
+            let reply = client.run(&format!("GET k{number}")).to_string();
+            assert_eq!(reply, number.to_string());
+        }
+        let count = reads();
+        if count >= 30 { Ok(()) } else { Err(count) }
+    });
+    // A replica that dies is not missed.
+    for server in &cluster.servers[3..] {
+        server.signal(Signal::Stop).unwrap();
+    }
+    client.check("CONFIG SET backend-timeout 300", "+OK");
+    wait_until("reads at primaries", Duration::from_secs(10), || {
+        let replies: Vec<Reply> = (0..30).map(|number| client.run(&format!("GET k{number}"))).collect();
+        if replies.iter().any(Reply::is_error) { Err(replies.into_iter().find(Reply::is_error)) } else { Ok(()) }
+    });
+    for server in &cluster.servers[3..] {
+        server.signal(Signal::Continue).unwrap();
+    }
 }

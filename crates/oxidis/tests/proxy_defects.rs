@@ -35,9 +35,26 @@ fn defect_4_no_name_off_the_list_reaches_a_server_and_no_client_changes_a_shared
     }
     // What the list has, but a client must not say to a shared connection.
     for command in [
-        "MULTI", "ASKING", "READONLY", "READWRITE", "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF listening-port 1",
-        "CLIENT TRACKING ON", "CLIENT NO-TOUCH ON", "SCRIPT DEBUG YES", "SHUTDOWN NOSAVE", "DEBUG SLEEP 1", "REPLICAOF NO ONE",
-        "CLIENT REPLY OFF", "SELECT 3", "HELLO 3", "SUBSCRIBE c", "WATCH k", "AUTH x",
+        "MULTI",
+        "ASKING",
+        "READONLY",
+        "READWRITE",
+        "MONITOR",
+        "SYNC",
+        "PSYNC ? -1",
+        "REPLCONF listening-port 1",
+        "CLIENT TRACKING ON",
+        "CLIENT NO-TOUCH ON",
+        "SCRIPT DEBUG YES",
+        "SHUTDOWN NOSAVE",
+        "DEBUG SLEEP 1",
+        "REPLICAOF NO ONE",
+        "CLIENT REPLY OFF",
+        "SELECT 3",
+        "HELLO 3",
+        "SUBSCRIBE c",
+        "WATCH k",
+        "AUTH x",
     ] {
         let mut bad = proxy.client();
         bad.send(&command.split(' ').collect::<Vec<_>>()).unwrap();

@@ -34,9 +34,15 @@ fn read(client: &mut Client) -> String {
 fn transactions_of_one_slot() {
     let three = Three::start(&[]);
     let mut client = three.client();
-    client.check("MULTI; SET {t}a 1; INCR {t}a; MGET {t}a {t}b; PING; EXEC", "+OK; +QUEUED; +QUEUED; +QUEUED; +QUEUED; [+OK :2 [2 nil] +PONG]");
+    client.check(
+        "MULTI; SET {t}a 1; INCR {t}a; MGET {t}a {t}b; PING; EXEC",
+        "+OK; +QUEUED; +QUEUED; +QUEUED; +QUEUED; [+OK :2 [2 nil] +PONG]",
+    );
     client.check("MULTI; EXEC; EXEC; DISCARD", "+OK; []; -ERR EXEC without MULTI; -ERR DISCARD without MULTI");
-    client.check("MULTI; MULTI; WATCH a; SET {t}a 9; DISCARD; GET {t}a", "+OK; -ERR MULTI calls can not be nested; -ERR WATCH inside MULTI is not allowed; +QUEUED; +OK; 2");
+    client.check(
+        "MULTI; MULTI; WATCH a; SET {t}a 9; DISCARD; GET {t}a",
+        "+OK; -ERR MULTI calls can not be nested; -ERR WATCH inside MULTI is not allowed; +QUEUED; +OK; 2",
+    );
     // A second slot, a command that is not of one server, one that does not exist: EXEC says so.
     let aborted = "-EXECABORT Transaction discarded because of previous errors.";
     client.check(
@@ -49,7 +55,9 @@ fn transactions_of_one_slot() {
     // An error at run time is an element, and the rest is done.
     client.check("MULTI; LPUSH {t}a x; SET {t}c 5; EXEC; GET {t}c", "+OK; +QUEUED; +QUEUED; [-WRONGTYPE...; 5");
     // In a pipeline, with what comes behind.
-    let replies = client.pipeline(&[vec!["MULTI"], vec!["INCR", "n"], vec!["INCR", "n"], vec!["EXEC"], vec!["GET", "n"]]).unwrap();
+    let replies = client
+        .pipeline(&[vec!["MULTI"], vec!["INCR", "n"], vec!["INCR", "n"], vec!["EXEC"], vec!["GET", "n"]])
+        .unwrap();
     let texts: Vec<String> = replies.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["+OK", "+QUEUED", "+QUEUED", "[:1 :2]", "2"]);
 }
@@ -170,7 +178,8 @@ fn subscriptions_of_many_clients() {
     // The last one takes the proxy's own subscription along.
     drop(subscribers);
     wait_until("the servers to be left alone", Duration::from_secs(5), || {
-        let left: Vec<_> = three.servers.iter().map(|server| server.client().run("PUBSUB CHANNELS").to_string()).collect();
+        let left: Vec<_> =
+            three.servers.iter().map(|server| server.client().run("PUBSUB CHANNELS").to_string()).collect();
         if left.iter().all(|channels| channels == "[]") { Ok(()) } else { Err(left) }
     });
 }
@@ -186,7 +195,13 @@ fn a_subscription_survives_its_server() {
     let mut publisher = three.client();
     wait_until("the proxy to listen again", Duration::from_secs(10), || {
         let reply = publisher.run("PUBLISH news again").to_string();
-        if reply == ":1" && three.servers.iter().any(|s| s.client().run("PUBSUB NUMSUB news").to_string() == "[news :1]") { Ok(()) } else { Err(reply) }
+        if reply == ":1"
+            && three.servers.iter().any(|s| s.client().run("PUBSUB NUMSUB news").to_string() == "[news :1]")
+        {
+            Ok(())
+        } else {
+            Err(reply)
+        }
     });
     assert_eq!(read(&mut client), "[message news again]");
 }
@@ -221,7 +236,10 @@ fn commands_about_all_keys() {
     let mut with_set = names.clone();
     with_set.insert("set".to_owned());
     assert_eq!(scan_all(&mut client, ""), with_set);
-    assert_eq!(scan_all(&mut client, "COUNT 500 MATCH key:1*"), names.iter().filter(|name| name.starts_with("key:1")).cloned().collect());
+    assert_eq!(
+        scan_all(&mut client, "COUNT 500 MATCH key:1*"),
+        names.iter().filter(|name| name.starts_with("key:1")).cloned().collect()
+    );
     assert_eq!(scan_all(&mut client, "TYPE set"), BTreeSet::from(["set".to_owned()]));
     client.check("SCAN x; SCAN 0 COUNT 0", "-ERR invalid cursor; -ERR syntax error");
     let mut found = BTreeSet::new();
@@ -229,7 +247,10 @@ fn commands_about_all_keys() {
         found.insert(client.run("RANDOMKEY").text());
     }
     assert!(found.len() > 40, "{}", found.len());
-    client.check("SELECT 3; DBSIZE; SET only.here 1; RANDOMKEY; DBSIZE; SELECT 0; DBSIZE", "+OK; :0; +OK; only.here; :1; +OK; :1001");
+    client.check(
+        "SELECT 3; DBSIZE; SET only.here 1; RANDOMKEY; DBSIZE; SELECT 0; DBSIZE",
+        "+OK; :0; +OK; only.here; :1; +OK; :1001",
+    );
     client.check("FLUSHDB; DBSIZE; RANDOMKEY; SELECT 3; DBSIZE; FLUSHALL; DBSIZE", "+OK; :0; nil; +OK; :1; +OK; :0");
     assert_eq!(scan_all(&mut client, ""), BTreeSet::new());
 }
@@ -249,8 +270,14 @@ fn scripts_and_functions_are_everywhere() {
     for key in ["a", "b", "c", "d"] {
         client.check(&format!("FCALL f 1 {key}"), key);
     }
-    client.check(&format!("FUNCTION LOAD {library}; FUNCTION DELETE l; FCALL f 1 a"), "-ERR Library 'l' already exists; +OK; -ERR Function not found");
-    client.check("SCRIPT KILL; FUNCTION KILL", "-NOTBUSY No scripts in execution right now.; -NOTBUSY No scripts in execution right now.");
+    client.check(
+        &format!("FUNCTION LOAD {library}; FUNCTION DELETE l; FCALL f 1 a"),
+        "-ERR Library 'l' already exists; +OK; -ERR Function not found",
+    );
+    client.check(
+        "SCRIPT KILL; FUNCTION KILL",
+        "-NOTBUSY No scripts in execution right now.; -NOTBUSY No scripts in execution right now.",
+    );
     // One that runs for ever is ended, though the shared connection is behind it.
     let mut runner = three.client();
     runner.send(&["EVAL", "while true do end", "1", "a"]).unwrap();
@@ -274,10 +301,22 @@ fn the_proxy_tells_of_itself() {
     let id = victim.run("CLIENT ID").integer().unwrap();
     client.check(&format!("CLIENT KILL ID {id}"), ":1");
     assert!(victim.closes_within(Duration::from_secs(5)));
-    client.check("CONFIG GET backend-timeout; CONFIG SET backend-timeout 700; CONFIG GET backend-timeout", "[backend-timeout 5000]; +OK; [backend-timeout 700]");
-    client.check("SET a 1; ECHO hi; TIME; ROLE; COMMAND COUNT; CLUSTER INFO", "+OK; hi; [...; [master :0 []]; :...; -ERR This instance has cluster support disabled");
+    client.check(
+        "CONFIG GET backend-timeout; CONFIG SET backend-timeout 700; CONFIG GET backend-timeout",
+        "[backend-timeout 5000]; +OK; [backend-timeout 700]",
+    );
+    client.check(
+        "SET a 1; ECHO hi; TIME; ROLE; COMMAND COUNT; CLUSTER INFO",
+        "+OK; hi; [...; [master :0 []]; :...; -ERR This instance has cluster support disabled",
+    );
     let info = client.run("INFO everything").text();
-    for part in ["oxidis_role:proxy", "connected_clients:", "backend2:address=127.0.0.1:", "cmdstat_set:calls=1", "proxy_slots_owned:16384"] {
+    for part in [
+        "oxidis_role:proxy",
+        "connected_clients:",
+        "backend2:address=127.0.0.1:",
+        "cmdstat_set:calls=1",
+        "proxy_slots_owned:16384",
+    ] {
         assert!(info.contains(part), "{part} is not in\n{info}");
     }
     client.check("SLOWLOG LEN; SLOWLOG GET; LATENCY LATEST", ":0; []; []");

@@ -137,7 +137,9 @@ impl Worker {
                 }
                 (Some(value), _) if word.eq_ignore_ascii_case(b"setname") => {
                     if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
-                        return Err("ERR Client names cannot contain spaces, newlines or special characters.".to_owned());
+                        return Err(
+                            "ERR Client names cannot contain spaces, newlines or special characters.".to_owned()
+                        );
                     }
                     name = Some(value);
                     index += 2;
@@ -179,9 +181,8 @@ impl Worker {
     }
 
     fn select(&mut self, place: u32, args: Args<'_>) -> Result<(), String> {
-        let db = resp::num::parse_i64(args.get(1).unwrap_or_default())
-            .filter(|db| i32::try_from(*db).is_ok())
-            .ok_or_else(|| "ERR value is not an integer or out of range".to_owned())?;
+        let db = commands::options::int32(args.get(1).unwrap_or_default()).map_err(|error| error.0.into_owned())?;
+        let db = i64::from(db);
         let databases = if self.map.kind == Kind::Cluster { 1 } else { i64::from(self.config.base.databases) };
         if self.map.kind == Kind::Cluster && db != 0 {
             return Err("ERR SELECT is not allowed in cluster mode".to_owned());

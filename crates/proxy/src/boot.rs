@@ -72,23 +72,22 @@ fn serve(program: &str, startup: Startup) -> Result<(), String> {
     title::show(&config.base, program.as_bytes(), file_text.as_deref());
     let socket_path = config.base.unixsocket.clone();
     let run_id: String = (0..40).map(|_| char::from_digit(fastrand::u32(0..16), 16).unwrap_or('0')).collect();
-    let shared = Arc::new(Shared::new(config, config_file.as_deref().map(Path::to_path_buf), MapHandle::new(map), run_id));
+    let shared =
+        Arc::new(Shared::new(config, config_file.as_deref().map(Path::to_path_buf), MapHandle::new(map), run_id));
     let started = shared.config.snapshot();
     let all_channels = started.base.acl_pubsub_default.allows_all();
     if !shared.acl.load_at_start(&users, &started.base.aclfile, all_channels) {
         return Err("the users cannot be loaded".to_owned());
     }
-    let follower = follow(&shared, &topology).map_err(|error| format!("cannot start a thread: {}", error_text(&error)))?;
+    let follower = follow(&shared, &topology)?;
+    await_first_map(&shared, &topology);
     let ended = run_workers(&shared, listeners, descriptors.private_tables, || {
         log!(Level::Notice, "Ready to accept connections on port {}", started.base.port);
         supervise::announce_ready(supervisor, false);
     });
     supervise::announce_stop(supervisor);
     shared.map.close();
-    if let Some(follower) = follower {
-        // It has nothing to tell.
-        let _ = follower.join();
-    }
+    follower.end();
     if let Some(pid_file) = pid_file {
         pid_file.remove();
     }
@@ -100,12 +99,57 @@ fn serve(program: &str, startup: Startup) -> Result<(), String> {
     ended.map_err(|error| format!("Cannot run the event loop: {}", error_text(&error)))
 }
 
-/// Starts the thread that follows the topology, if this can change.
-fn follow(shared: &Arc<Shared>, topology: &Topology) -> std::io::Result<Option<std::thread::JoinHandle<()>>> {
-    let Topology::Cluster(seeds) = topology else { return Ok(None) };
-    let (shared, seeds) = (shared.clone(), seeds.clone());
-    let thread = std::thread::Builder::new().name("topology".to_owned());
-    thread.spawn(move || crate::map::follow::follow(&shared, &seeds)).map(Some)
+/// Who follows the topology.
+enum Follower {
+    /// It does not change.
+    Nobody,
+    /// A thread that asks a stock cluster.
+    Thread(std::thread::JoinHandle<()>),
+    /// The agent at the manager.
+    Agent(member::Agent),
+}
+
+impl Follower {
+    fn end(self) {
+        match self {
+            Follower::Nobody => {}
+            // It has nothing to tell.
+            Follower::Thread(thread) => drop(thread.join()),
+            // Its thread ends by itself; a request to the manager that is held is not waited for.
+            Follower::Agent(agent) => drop(agent),
+        }
+    }
+}
+
+/// Starts who follows the topology, if this can change.
+fn follow(shared: &Arc<Shared>, topology: &Topology) -> Result<Follower, String> {
+    match topology {
+        Topology::Server(_) | Topology::Static(_) => Ok(Follower::Nobody),
+        Topology::Cluster(seeds) => {
+            let (shared, seeds) = (shared.clone(), seeds.clone());
+            let thread = std::thread::Builder::new().name("topology".to_owned());
+            let thread = thread.spawn(move || crate::map::follow::follow(&shared, &seeds));
+            thread.map(Follower::Thread).map_err(|error| format!("cannot start a thread: {}", error_text(&error)))
+        }
+        Topology::Manager(managers) => crate::manager::follow(shared, managers).map(Follower::Agent),
+    }
+}
+
+/// How long the start waits for the topology to be known, so that the first clients find it.
+const FIRST_MAP_WAIT: Duration = Duration::from_secs(2);
+
+fn await_first_map(shared: &Shared, topology: &Topology) {
+    if matches!(topology, Topology::Server(_) | Topology::Static(_)) {
+        return;
+    }
+    let end = std::time::Instant::now() + FIRST_MAP_WAIT;
+    while shared.map.load().backends.is_empty() {
+        if std::time::Instant::now() >= end {
+            log!(Level::Warning, "Nobody has told the topology yet: requests are refused until somebody does");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn space_of(config: &Config) -> keyspace::slot::SlotSpace {
@@ -141,7 +185,8 @@ fn open_listeners(config: &Config) -> Result<Vec<Vec<Listener>>, String> {
                     opened += 1;
                 }
                 Err(error) => {
-                    listen::judge_failure(address, &error).map_err(|listen::CannotListen| "cannot listen".to_owned())?;
+                    listen::judge_failure(address, &error)
+                        .map_err(|listen::CannotListen| "cannot listen".to_owned())?;
                     break;
                 }
             }

@@ -22,7 +22,12 @@ pub fn tool() -> Tool {
                 configuration file is an option. Options win over the file.",
         sections: Cow::Owned(vec![
             Section { name: "backends", title: "Servers behind the proxy", rows: Cow::Owned(own), is_long: false },
-            Section { name: "clients", title: "Clients and process, as of the server", rows: Cow::Owned(shared), is_long: false },
+            Section {
+                name: "clients",
+                title: "Clients and process, as of the server",
+                rows: Cow::Owned(shared),
+                is_long: false,
+            },
             section("start", "Instead of a proxy", START),
         ]),
         operands: Operands::Files,

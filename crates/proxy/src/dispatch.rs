@@ -98,23 +98,24 @@ impl Worker {
     }
 
     fn run_plan(&mut self, place: u32, spec: &'static CommandSpec, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
-        let plan = match routing::plan(spec, &args, self.map.space) {
-            // One server that has everything is right about any keys.
-            Err(error) if error.is_about_slots() && self.is_one_server() => {
-                if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
-            }
-            Err(error) => return self.refuse_request(place, error.0.as_bytes()),
-            Ok(plan) => plan,
-        };
+        let plan =
+            match routing::plan(spec, &args, self.map.space) {
+                // One server that has everything is right about any keys.
+                Err(error) if error.is_about_slots() && self.is_one_server() => {
+                    if Route::of(spec.id) == Route::Blocking { Plan::Blocking(FIXED_SLOT) } else { Plan::Fixed }
+                }
+                Err(error) => return self.refuse_request(place, error.0.as_bytes()),
+                Ok(plan) => plan,
+            };
         match plan {
             Plan::Slot(slot) if !self.readers.is_empty() && spec.flags.contains(Flags::READONLY) => {
                 let reader = self.readers.get(usize::from(slot)).copied().filter(|reader| *reader != NO_OWNER);
-                self.to_backend(place, reader.map(u32::from), args, canonical)
+                self.send_to_backend(place, reader.map(u32::from), args, canonical)
             }
-            Plan::Slot(slot) => self.to_slot(place, slot, args, canonical),
-            Plan::Fixed => self.to_slot(place, FIXED_SLOT, args, canonical),
-            Plan::Split(split) => self.to_owners(place, split, args, canonical),
-            Plan::Broadcast(merge) => self.to_all(place, merge, args, canonical),
+            Plan::Slot(slot) => self.send_to_slot(place, slot, args, canonical),
+            Plan::Fixed => self.send_to_slot(place, FIXED_SLOT, args, canonical),
+            Plan::Split(split) => self.send_to_owners(place, split, args, canonical),
+            Plan::Broadcast(merge) => self.send_to_all(place, merge, args, canonical),
             Plan::Blocking(slot) => self.block(place, spec, args, slot),
             Plan::Kill => self.kill_scripts(place, args),
             Plan::Other(route) => match route {
@@ -161,11 +162,11 @@ impl Worker {
     }
 
     /// Sends a request to the owner of a slot, as it came if that is as we would write it.
-    pub(crate) fn to_slot(&mut self, place: u32, slot: u16, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
-        self.to_backend(place, self.owner_of(slot), args, canonical)
+    pub(crate) fn send_to_slot(&mut self, place: u32, slot: u16, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+        self.send_to_backend(place, self.owner_of(slot), args, canonical)
     }
 
-    fn to_backend(&mut self, place: u32, backend: Option<u32>, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+    fn send_to_backend(&mut self, place: u32, backend: Option<u32>, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let Some(backend) = backend else {
             self.shared.map.request_refresh();
             return self.refuse_request(place, NOT_SERVED.as_bytes());
@@ -186,7 +187,7 @@ impl Worker {
 
     /// Sends the keys of a request to their owners: one request for each backend, or for each slot where the backends take
     /// no more.
-    fn to_owners(&mut self, place: u32, split: Split, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+    fn send_to_owners(&mut self, place: u32, split: Split, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let (space, by_slot) = (self.map.space, !self.map.takes_batches());
         let target = |key: &[u8]| {
             let slot = routing::slot_of(space, key);
@@ -201,14 +202,18 @@ impl Worker {
             && let Some(slot) = args.get(1).map(|key| routing::slot_of(space, key))
         {
             debug_assert!(!only.keys.is_empty());
-            return self.to_slot(place, slot, args, canonical);
+            return self.send_to_slot(place, slot, args, canonical);
         }
         let requests: Vec<(u32, Vec<u8>)> = parts
             .iter()
             .map(|Part { target, keys }| {
                 let mut bytes = Vec::new();
                 split::write_part(&mut bytes, split, &args, keys);
-                let backend = if by_slot { self.owners.get(*target as usize).map_or(0, |owner| u32::from(*owner)) } else { *target };
+                let backend = if by_slot {
+                    self.owners.get(*target as usize).map_or(0, |owner| u32::from(*owner))
+                } else {
+                    *target
+                };
                 (backend, bytes)
             })
             .collect();
@@ -219,7 +224,7 @@ impl Worker {
     }
 
     /// Sends a request to every backend that owns slots.
-    fn to_all(&mut self, place: u32, merge: Merge, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+    fn send_to_all(&mut self, place: u32, merge: Merge, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
         let mut written = Vec::new();
         let bytes = canonical.unwrap_or_else(|| {
             write_command(&mut written, args);

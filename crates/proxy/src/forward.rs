@@ -43,8 +43,11 @@ pub(crate) fn key_positions() -> &'static KeyPositions {
     POSITIONS.get_or_init(|| {
         let mut positions = [0; CommandId::COUNT];
         for spec in table::all() {
-            let is_plain = Route::of(spec.id) == Route::Slot && spec.id != CommandId::SortRo && !spec.name.contains('|');
-            if let (true, Some(position), Some(place)) = (is_plain, spec.single_key(), positions.get_mut(spec.id.index())) {
+            let is_plain =
+                Route::of(spec.id) == Route::Slot && spec.id != CommandId::SortRo && !spec.name.contains('|');
+            if let (true, Some(position), Some(place)) =
+                (is_plain, spec.single_key(), positions.get_mut(spec.id.index()))
+            {
                 *place = u8::try_from(position).unwrap_or(0);
             }
         }
@@ -333,7 +336,8 @@ mod tests {
         for id in [CommandId::Get, CommandId::Set, CommandId::Incr, CommandId::Zadd, CommandId::Expire] {
             assert_eq!(of(id), Some(1), "{id:?}");
         }
-        for id in [CommandId::Mget, CommandId::Del, CommandId::Blpop, CommandId::Ping, CommandId::Eval, CommandId::Sort] {
+        for id in [CommandId::Mget, CommandId::Del, CommandId::Blpop, CommandId::Ping, CommandId::Eval, CommandId::Sort]
+        {
             assert_eq!(of(id), Some(0), "{id:?}");
         }
         for spec in table::all() {

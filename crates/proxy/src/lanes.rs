@@ -214,7 +214,8 @@ impl Worker {
         if let To::Task(part) = record.to {
             return tasks.fail(record.segment, part, error);
         }
-        let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial) else {
+        let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial)
+        else {
             return;
         };
         stats.errors.add(u64::from(record.left));
@@ -265,9 +266,9 @@ impl Worker {
                 LaneState::Down(_) => {}
                 LaneState::Open => {
                     let is_late = lane.owner.is_none()
-                        && lane.silent_since().is_some_and(|since| {
-                            now.saturating_duration_since(since) >= timeout + MARK_EVERY
-                        });
+                        && lane
+                            .silent_since()
+                            .is_some_and(|since| now.saturating_duration_since(since) >= timeout + MARK_EVERY);
                     if is_late {
                         self.fail_lane(place, &format!("did not answer in {} ms", timeout.as_millis()));
                     } else if self.lanes.get(index).is_some_and(|lane| self.is_stale(lane)) {

@@ -24,6 +24,7 @@ mod forward;
 pub mod join;
 mod lanes;
 mod local;
+pub mod manager;
 pub mod map;
 pub mod measure;
 pub mod merge;

@@ -225,13 +225,18 @@ mod tests {
 
     #[test]
     fn arrays_are_joined() {
-        check(Merge::Concat, &["*1\r\n$1\r\na\r\n", "*0\r\n", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n"], "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+        check(
+            Merge::Concat,
+            &["*1\r\n$1\r\na\r\n", "*0\r\n", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n"],
+            "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n",
+        );
         check(Merge::And, &["*2\r\n:1\r\n:1\r\n", "*2\r\n:0\r\n:1\r\n"], "*2\r\n:0\r\n:1\r\n");
         check(Merge::And, &["*2\r\n:1\r\n:1\r\n", "*1\r\n:1\r\n"], &format!("-{UNEXPECTED}\r\n"));
     }
 
     fn values_of(parts: &[(u32, &[u32])], replies: &[&str]) -> String {
-        let parts: Vec<Part> = parts.iter().map(|(target, keys)| Part { target: *target, keys: keys.to_vec() }).collect();
+        let parts: Vec<Part> =
+            parts.iter().map(|(target, keys)| Part { target: *target, keys: keys.to_vec() }).collect();
         let replies: Vec<&[u8]> = replies.iter().map(|reply| reply.as_bytes()).collect();
         let mut reply = Reply::new();
         split(Split::Values, &parts, &replies, &mut reply);

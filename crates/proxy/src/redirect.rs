@@ -105,7 +105,9 @@ impl Worker {
     /// A record for the next request of `record` alone.
     fn detached(&mut self, record: &Record) -> Option<Record> {
         let segment = match record.to {
-            To::Run => self.client(record.client, record.serial)?.order.detach_next(record.segment, crate::order::NO_LANE)?,
+            To::Run => {
+                self.client(record.client, record.serial)?.order.detach_next(record.segment, crate::order::NO_LANE)?
+            }
             _ => record.segment,
         };
         Some(Record { start: 0, segment, left: 1, done: 0, hops: record.hops + 1, ..*record })

@@ -161,7 +161,8 @@ impl Worker {
         if let To::Task(part) = record.to {
             return tasks.take(record.segment, part, Piece::one(reply));
         }
-        let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial) else {
+        let Some(client) = clients.get_mut(record.client as usize).filter(|client| client.serial == record.serial)
+        else {
             return;
         };
         let start = turn.bytes.len();

@@ -25,10 +25,10 @@ use crate::backend::{Backend, Lane, LaneState};
 use crate::client::{Client, NO_CHUNK, Pause, State};
 use crate::config::{Config, ReplicaReads};
 use crate::forward::KeyPositions;
-use crate::redirect::Retry;
-use crate::replies::Answered;
 use crate::pubsub::hub::{Hub, Kind as Listened, Name};
 use crate::pubsub::{Listening, Waiting};
+use crate::redirect::Retry;
+use crate::replies::Answered;
 use crate::session::Spare;
 use crate::shared::{Shared, WorkerStats};
 use crate::slots::{NO_OWNER, SlotMap};
@@ -267,11 +267,8 @@ impl Worker {
             let place = usable.get(self.index % usable.len().max(1)).copied().unwrap_or(primary);
             chosen.push(u16::try_from(place).unwrap_or(NO_OWNER));
         }
-        self.readers = map
-            .owners
-            .iter()
-            .map(|owner| chosen.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER))
-            .collect();
+        self.readers =
+            map.owners.iter().map(|owner| chosen.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER)).collect();
         // Every request looks up where it goes.
         self.only_owner = None;
     }
@@ -375,7 +372,9 @@ impl Worker {
         let pause_at = usize::try_from(self.config.client_output_pause).unwrap_or(usize::MAX);
         let mut turn = std::mem::take(&mut self.turn);
         turn.flush(conns, |conns, place, conn| {
-            let Some(client) = self.clients.get_mut(place as usize).filter(|client| client.conn == conn) else { return };
+            let Some(client) = self.clients.get_mut(place as usize).filter(|client| client.conn == conn) else {
+                return;
+            };
             client.first_chunk = NO_CHUNK;
             client.last_chunk = NO_CHUNK;
             if conns.pending_output(conn) > pause_at && !client.pauses.has(Pause::Output) {
@@ -435,7 +434,8 @@ impl Worker {
         self.resettle();
         self.sweep_spares();
         self.sweep_clients(conns);
-        let is_busy = !self.retries.is_empty() || !self.slow.is_empty() || self.lanes.iter().any(|(_, lane)| !lane.is_quiet());
+        let is_busy =
+            !self.retries.is_empty() || !self.slow.is_empty() || self.lanes.iter().any(|(_, lane)| !lane.is_quiet());
         self.next_cron = self.now + if is_busy || self.drain_until.is_some() { CRON_EVERY } else { IDLE_CRON_EVERY };
         let unsettled = self.unsettled.iter().map(|(due, _, _)| *due);
         self.next_cron = self.tasks.next_due().into_iter().chain(unsettled).fold(self.next_cron, Instant::min);
@@ -474,14 +474,14 @@ impl Worker {
             } else if kept.output_bytes > 0 && is_over_output(config, client, kept.output_bytes, now_s) {
                 stats.output_limit_disconnections.add(1);
                 close.push(conn);
-            } else if client.user.as_ref().is_some_and(|user| user.is_deleted()) {
-                close.push(conn);
-            } else if timeout > 0
-                && client.order.is_empty()
-                && !client.state.has(State::SUBSCRIBED)
-                && now_s.saturating_sub(client.last_active_s) > timeout
-            {
-                close.push(conn);
+            } else {
+                let is_idle = timeout > 0
+                    && client.order.is_empty()
+                    && !client.state.has(State::SUBSCRIBED)
+                    && now_s.saturating_sub(client.last_active_s) > timeout;
+                if is_idle || client.user.as_ref().is_some_and(|user| user.is_deleted()) {
+                    close.push(conn);
+                }
             }
         });
         self.sweep = next.unwrap_or(0);
@@ -654,7 +654,13 @@ impl Service for Worker {
         Some(if is_hurried { Duration::ZERO } else { self.next_cron.saturating_duration_since(self.now) })
     }
 
-    fn output_pending(&mut self, _cx: &mut Context<Message>, _id: ConnId, state: &mut Conn, pending_bytes: usize) -> bool {
+    fn output_pending(
+        &mut self,
+        _cx: &mut Context<Message>,
+        _id: ConnId,
+        state: &mut Conn,
+        pending_bytes: usize,
+    ) -> bool {
         let Conn::Client(place) = *state else { return true };
         let Worker { clients, config, stats, now_s, .. } = self;
         let Some(client) = clients.get_mut(place as usize) else { return true };

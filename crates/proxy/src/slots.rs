@@ -73,7 +73,14 @@ pub struct SlotMap {
 impl SlotMap {
     /// A map in which nobody owns anything.
     pub fn empty(space: SlotSpace, kind: Kind) -> SlotMap {
-        SlotMap { space, kind, owners: vec![NO_OWNER; space.count()], backends: Vec::new(), replicas: Vec::new(), fingerprint: Fingerprint::FIXED }
+        SlotMap {
+            space,
+            kind,
+            owners: vec![NO_OWNER; space.count()],
+            backends: Vec::new(),
+            replicas: Vec::new(),
+            fingerprint: Fingerprint::FIXED,
+        }
     }
 
     /// The index of a backend, which is added when it is new. `None`: there are too many.

@@ -179,7 +179,21 @@ impl Worker {
         task.left += 1;
         let (client, serial) = (task.client, task.serial);
         let to = To::Task(part);
-        Some((Record { start: 0, client, serial, segment: id, to, left: replies, done: 0, hops: 0, came_us: self.now_us, command: crate::measure::MIXED }, task.kind))
+        Some((
+            Record {
+                start: 0,
+                client,
+                serial,
+                segment: id,
+                to,
+                left: replies,
+                done: 0,
+                hops: 0,
+                came_us: self.now_us,
+                command: crate::measure::MIXED,
+            },
+            task.kind,
+        ))
     }
 
     /// Runs the tasks whose answers are all there, and those whose time has come.

@@ -15,6 +15,8 @@ pub enum Topology {
     Static(Vec<(Vec<(usize, usize)>, String)>),
     /// The nodes of a stock cluster know; any of these is asked.
     Cluster(Vec<String>),
+    /// A manager says; these are the URLs of all there are.
+    Manager(Vec<String>),
 }
 
 impl Topology {
@@ -28,14 +30,24 @@ impl Topology {
         let rest: Vec<&str> = words.collect();
         match (kind, rest.as_slice()) {
             ("server", [address]) => Ok(Topology::Server(checked(address)?)),
-            ("static", [_, ..]) => rest.iter().map(|word| slots_at(word)).collect::<Result<_, _>>().map(Topology::Static),
+            ("static", [_, ..]) => {
+                rest.iter().map(|word| slots_at(word)).collect::<Result<_, _>>().map(Topology::Static)
+            }
             ("cluster", [_, ..]) => {
                 let nodes = rest.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
                 nodes.map(checked).collect::<Result<_, _>>().map(Topology::Cluster)
             }
+            ("manager", [_, ..]) => {
+                let urls = rest.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
+                let checked = |url: &str| match url.strip_prefix("http://") {
+                    Some(rest) if !rest.is_empty() => Ok(url.to_owned()),
+                    _ => Err(format!("'{url}' is no manager's URL: give one like http://127.0.0.1:7080")),
+                };
+                urls.map(checked).collect::<Result<_, _>>().map(Topology::Manager)
+            }
             ("server", _) => Err("'server' takes one host:port".to_owned()),
-            ("static" | "cluster", _) => Err(format!("'{kind}' needs at least one address")),
-            _ => Err(format!("'{kind}' is none of server, static, cluster")),
+            ("static" | "cluster" | "manager", _) => Err(format!("'{kind}' needs at least one address")),
+            _ => Err(format!("'{kind}' is none of server, static, cluster, manager")),
         }
     }
 
@@ -62,6 +74,7 @@ impl Topology {
                 }
             }
             Topology::Cluster(_) => map.kind = Kind::Cluster,
+            Topology::Manager(_) => map.kind = Kind::Native,
         }
         Ok(map)
     }
@@ -83,7 +96,9 @@ pub fn resolve(name: &str) -> Result<SocketAddr, String> {
 
 fn checked(address: &str) -> Result<String, String> {
     match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(address.to_owned()),
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(address.to_owned())
+        }
         _ => Err(format!("'{address}' is not host:port")),
     }
 }
@@ -114,7 +129,10 @@ mod tests {
             Topology::parse("static 0-5,9@a:1 6@b:2"),
             Ok(Topology::Static(vec![(vec![(0, 5), (9, 9)], "a:1".into()), (vec![(6, 6)], "b:2".into())]))
         );
-        assert_eq!(Topology::parse("cluster a:1,b:2 c:3"), Ok(Topology::Cluster(vec!["a:1".into(), "b:2".into(), "c:3".into()])));
+        assert_eq!(
+            Topology::parse("cluster a:1,b:2 c:3"),
+            Ok(Topology::Cluster(vec!["a:1".into(), "b:2".into(), "c:3".into()]))
+        );
     }
 
     #[test]

@@ -39,14 +39,15 @@ impl Worker {
 
     /// SCAN; see [`crate::cursor`].
     pub(crate) fn scan(&mut self, place: u32, args: Args<'_>) -> Step {
-        let cursor = std::str::from_utf8(args.get(1).unwrap_or_default()).ok().and_then(|text| text.parse::<u64>().ok());
+        let cursor =
+            std::str::from_utf8(args.get(1).unwrap_or_default()).ok().and_then(|text| text.parse::<u64>().ok());
         // A server says what is wrong with it.
-        let Some(cursor) = cursor else { return self.to_slot(place, crate::routing::FIXED_SLOT, args, None) };
+        let Some(cursor) = cursor else { return self.send_to_slot(place, crate::routing::FIXED_SLOT, args, None) };
         if self.map.kind == Kind::Native {
-            return self.to_slot(place, slot_of_cursor(cursor), args, None);
+            return self.send_to_slot(place, slot_of_cursor(cursor), args, None);
         }
         if self.map.kind == Kind::Plain && self.only_owner.is_some() {
-            return self.to_slot(place, crate::routing::FIXED_SLOT, args, None);
+            return self.send_to_slot(place, crate::routing::FIXED_SLOT, args, None);
         }
         let at = Place::of_cursor(cursor, self.map.fingerprint);
         let shards = self.owner_places();
@@ -77,7 +78,9 @@ impl Worker {
         if scan.place.is_pass_over(shards) {
             return self.pass_is_over(id, scan.place, &answers);
         }
-        let Some(answer) = answers.into_iter().next() else { return self.fulfil(id, b"-ERR the cluster has no servers\r\n") };
+        let Some(answer) = answers.into_iter().next() else {
+            return self.fulfil(id, b"-ERR the cluster has no servers\r\n");
+        };
         let Some((cursor, elements)) = split_reply(&answer.bytes) else { return self.fulfil(id, &answer.bytes) };
         let next = scan.place.next(cursor);
         let is_end = next.is_pass_over(shards) && self.map.kind == Kind::Plain;
@@ -121,7 +124,7 @@ impl Worker {
     pub(crate) fn random_key(&mut self, place: u32) -> Step {
         let backends = self.owner_places();
         if let [_] = backends.as_slice() {
-            return self.to_slot(place, crate::routing::FIXED_SLOT, Args::from_slices(&[b"RANDOMKEY"]), None);
+            return self.send_to_slot(place, crate::routing::FIXED_SLOT, Args::from_slices(&[b"RANDOMKEY"]), None);
         }
         if backends.is_empty() {
             return self.refuse_request(place, b"CLUSTERDOWN The cluster is down");
@@ -165,7 +168,8 @@ impl Worker {
         let backends = self.owner_places();
         let Some(client) = self.clients.get(place as usize) else { return Step::CloseNow };
         let (owner, kind) = ((place, client.serial), client.kind);
-        let lanes: Vec<u32> = backends.into_iter().filter_map(|backend| self.take_own_lane(backend, kind, owner)).collect();
+        let lanes: Vec<u32> =
+            backends.into_iter().filter_map(|backend| self.take_own_lane(backend, kind, owner)).collect();
         if lanes.is_empty() {
             return self.refuse_request(place, crate::session::NO_CONNECTION.as_bytes());
         }

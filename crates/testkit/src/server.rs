@@ -36,8 +36,7 @@ pub struct Launch {
 }
 
 /// Nothing is kept on disk, and tests may use DEBUG.
-const SERVER_DEFAULTS: &[(&str, &str)] =
-    &[("--save", ""), ("--appendonly", "no"), ("--enable-debug-command", "yes")];
+const SERVER_DEFAULTS: &[(&str, &str)] = &[("--save", ""), ("--appendonly", "no"), ("--enable-debug-command", "yes")];
 
 impl Launch {
     /// The binary under test. When `OXIDIS_BIN` names a `redis-server`, that is started instead,
@@ -99,10 +98,27 @@ impl Launch {
         }
     }
 
+    /// The program that it starts.
+    pub fn path(&self) -> &Path {
+        &self.program
+    }
+
+    /// Whether it starts another server than Oxidis.
+    pub fn is_peer(&self) -> bool {
+        self.subcommand.is_none()
+    }
+
     /// Adds directives or, first of all, a config file.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Launch {
         self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// Puts an argument before all others: a config file.
+    #[must_use]
+    pub fn first(mut self, argument: &str) -> Launch {
+        self.args.insert(0, argument.to_owned());
         self
     }
 

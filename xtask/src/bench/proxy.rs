@@ -59,7 +59,8 @@ struct Nutcracker {
 
 impl Nutcracker {
     fn start(server: &Server) -> Result<Nutcracker> {
-        let program = binary::peer("nutcracker").or_else(|| Some("/usr/sbin/nutcracker".into()).filter(|path: &std::path::PathBuf| path.is_file()));
+        let program = binary::peer("nutcracker")
+            .or_else(|| Some("/usr/sbin/nutcracker".into()).filter(|path: &std::path::PathBuf| path.is_file()));
         let program = program.context("nutcracker is missing: apt-get install nutcracker")?;
         let directory = tempfile::tempdir()?;
         let (port, stats) = (free_port()?, free_port()?);
@@ -226,7 +227,8 @@ fn idle(options: &Options, server: &Server) -> Result<Vec<Row>> {
     let clients = if options.quick { IDLE_CLIENTS / 10 } else { IDLE_CLIENTS };
     let maxclients = (clients + 500).to_string();
     let topology = format!("server 127.0.0.1:{}", server.port());
-    let proxy = Launch::proxy_of(&options.oxidis).args(&["--topology", &topology, "--maxclients", &maxclients]).try_start()?;
+    let proxy =
+        Launch::proxy_of(&options.oxidis).args(&["--topology", &topology, "--maxclients", &maxclients]).try_start()?;
     // So many that the pools of the first ones do not count.
     proxy.client().run("GET probe");
     let before = process::resident_bytes(proxy.pid())?;
@@ -252,7 +254,13 @@ fn idle(options: &Options, server: &Server) -> Result<Vec<Row>> {
     let _ = load.kill();
     let _ = load.wait();
     let grown = result?.saturating_sub(before);
-    Ok(vec![row(format!("memory of {clients} idle clients, each"), "bytes", to_f64(grown) / to_f64(clients as u64), None, Some(1024.0))])
+    Ok(vec![row(
+        format!("memory of {clients} idle clients, each"),
+        "bytes",
+        to_f64(grown) / to_f64(clients as u64),
+        None,
+        Some(1024.0),
+    )])
 }
 
 /// Connections of a port of ours that stand.
@@ -284,7 +292,8 @@ fn instructions(options: &Options) -> Result<Row> {
         generate(proxy.port(), &Load { keys: KEYS, ..Load::new(&work, 16) }, requests)?;
         proxy.stop(Signal::Terminate)?;
         let text = std::fs::read_to_string(&file).context("callgrind wrote nothing")?;
-        let totals = text.lines().filter_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
+        let totals =
+            text.lines().filter_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
         let Some(total) = totals.filter_map(|number| number.trim().parse::<f64>().ok()).next() else {
             bail!("no totals in callgrind's file");
         };

@@ -157,7 +157,7 @@ impl Cluster {
         };
         for _ in 0..count {
             let directory = tempfile::tempdir().unwrap();
-            let port = testkit::free_port().unwrap();
+            let port = testkit::server::free_port().unwrap();
             let launch = Launch::oxidis().args(args).directory(directory.path()).port(port);
             cluster.servers.push(Some(launch.try_start().unwrap()));
             cluster.launches.push((launch, port));
@@ -376,11 +376,6 @@ impl Router {
             }
         }
         panic!("sent from one server to the other for ever")
-    }
-
-    pub(crate) fn one(&mut self, command: &str) -> std::io::Result<Reply> {
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        Ok(self.run(&[words])?.remove(0))
     }
 }
 

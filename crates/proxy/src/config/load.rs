@@ -51,8 +51,9 @@ pub fn load(arguments: &[Vec<u8>]) -> Result<Invocation, String> {
         && first.first() != Some(&b'-')
     {
         let path = PathBuf::from(String::from_utf8_lossy(first).into_owned());
-        text = std::fs::read(&path)
-            .map_err(|error| format!("can't open config file '{}': {}", path.display(), server::process::error_text(&error)))?;
+        text = std::fs::read(&path).map_err(|error| {
+            format!("can't open config file '{}': {}", path.display(), server::process::error_text(&error))
+        })?;
         config_file = Some(std::path::absolute(&path).unwrap_or(path));
         options = rest;
     }
@@ -78,7 +79,10 @@ fn lines_of(options: &[Vec<u8>]) -> Result<Vec<u8>, String> {
                 values = 0;
             }
             _ if values == usize::MAX => {
-                return Err(format!("'{}' is no option: options are --DIRECTIVE VALUE", String::from_utf8_lossy(option)));
+                return Err(format!(
+                    "'{}' is no option: options are --DIRECTIVE VALUE",
+                    String::from_utf8_lossy(option)
+                ));
             }
             _ => {
                 lines.push(b' ');

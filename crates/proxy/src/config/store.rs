@@ -122,9 +122,8 @@ impl ConfigStore {
         let _writer = self.writer.lock();
         let mut new = Config::clone(&self.snapshot());
         let mut changed = Vec::new();
-        let failed = |name: &str, why: &str| {
-            format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
-        };
+        let failed =
+            |name: &str, why: &str| format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}");
         for pair in arguments.chunks(2) {
             let [name, value] = pair else { return Err("ERR syntax error".to_owned()) };
             let shown = String::from_utf8_lossy(name);

@@ -174,7 +174,11 @@ macro_rules! directives {
 
 directives! {
     "topology" => topology: Vec<u8> = Vec::new(), TEXT, true, false,
-        "Where keys live: 'server host:port', 'static 0-8191@host:port 8192-16383@host:port', 'cluster host:port,host:port'.";
+        "Where keys live: 'server host:port', 'static 0-8191@host:port 8192-16383@host:port', 'cluster host:port,host:port', 'manager http://host:port'.";
+    "proxy-name" => proxy_name: Vec<u8> = Vec::new(), TEXT, true, false,
+        "The name under which a manager knows the proxy; empty is 'proxy-' and the port.";
+    "proxy-address" => proxy_address: Vec<u8> = Vec::new(), TEXT, true, false,
+        "The host:port at which clients reach the proxy, as it tells a manager; empty is the first address it is bound to.";
     "backend-connections" => backend_connections: u32 = 1, number(1, 64), true, false,
         "Connections of each worker to each backend, among which clients are spread.";
     "backend-timeout" => backend_timeout: u32 = 5000, number(1, 3_600_000), false, false,

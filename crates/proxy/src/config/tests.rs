@@ -15,7 +15,8 @@ fn started(text: &str) -> Startup {
 
 #[test]
 fn both_tables_are_read_from_options() {
-    let startup = started("--port 7001 --topology server 127.0.0.1:6379 --backend-timeout 250 --backend-queue-limit 1mb");
+    let startup =
+        started("--port 7001 --topology server 127.0.0.1:6379 --backend-timeout 250 --backend-queue-limit 1mb");
     assert_eq!(startup.config.base.port, 7001);
     assert_eq!(startup.config.topology, b"server 127.0.0.1:6379");
     assert_eq!((startup.config.backend_timeout, startup.config.backend_queue_limit), (250, 1 << 20));
@@ -24,7 +25,8 @@ fn both_tables_are_read_from_options() {
 #[test]
 fn a_file_is_read_and_options_win() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let text = "# a proxy\nport 7002\ntopology static 0-100@a:1\n\nuser joe on >secret ~* +@all\nbackend-connections 2\n";
+    let text =
+        "# a proxy\nport 7002\ntopology static 0-100@a:1\n\nuser joe on >secret ~* +@all\nbackend-connections 2\n";
     std::fs::write(file.path(), text).unwrap();
     let startup = started(&format!("{} --port 7003", file.path().display()));
     assert_eq!((startup.config.base.port, startup.config.backend_connections), (7003, 2));
@@ -61,10 +63,10 @@ fn config_set_is_all_or_nothing() {
     assert!(error.starts_with("ERR CONFIG SET failed (possibly related to argument 'backend-timeout')"), "{error}");
     assert!(store.set(&[b"topology", b"server a:1"], |_, _| ()).unwrap_err().contains("can't set immutable config"));
     assert!(store.set(&[b"appendonly", b"yes"], |_, _| ()).unwrap_err().contains("Unknown option"));
-    assert_eq!(store.get(&[b"backend-t*", b"timeout"]), [
-        ("backend-timeout".to_owned(), b"77".to_vec()),
-        ("timeout".to_owned(), b"0".to_vec())
-    ]);
+    assert_eq!(
+        store.get(&[b"backend-t*", b"timeout"]),
+        [("backend-timeout".to_owned(), b"77".to_vec()), ("timeout".to_owned(), b"0".to_vec())]
+    );
 }
 
 #[test]

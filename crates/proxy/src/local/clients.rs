@@ -94,7 +94,8 @@ impl Worker {
             C::ClientInfo => {
                 let number = client.id;
                 let then = move |worker: &mut Worker, task: u32, lines: Vec<Line>| {
-                    let mut text = lines.into_iter().find(|line| line.id == number).map(|line| line.text).unwrap_or_default();
+                    let mut text =
+                        lines.into_iter().find(|line| line.id == number).map(|line| line.text).unwrap_or_default();
                     text.push(b'\n');
                     worker.fulfil_with(task, |reply| reply.verbatim(&text, "txt"));
                 };
@@ -144,9 +145,8 @@ impl Worker {
             lines.sort_unstable_by_key(|line| line.id);
             let mut text = Vec::new();
             for line in &lines {
-                let is_wanted = wanted.as_ref().is_none_or(|wanted| {
-                    i64::try_from(line.id).is_ok_and(|id| wanted.contains(&id))
-                });
+                let is_wanted =
+                    wanted.as_ref().is_none_or(|wanted| i64::try_from(line.id).is_ok_and(|id| wanted.contains(&id)));
                 if is_wanted && only.as_ref().is_none_or(|only: &Kinds| only.contains(line.is_pubsub)) {
                     text.extend_from_slice(&line.text);
                     text.push(b'\n');

@@ -27,7 +27,7 @@ impl Worker {
             }
             CommandId::ConfigSet => {
                 let pairs: Vec<&[u8]> = args.iter().skip(2).collect();
-                if pairs.len() % 2 != 0 {
+                if !pairs.len().is_multiple_of(2) {
                     return Err("ERR wrong number of arguments for 'config|set' command".to_owned());
                 }
                 let shared = self.shared.clone();
@@ -41,7 +41,10 @@ impl Worker {
                 }
                 Ok(self.written(place, |_, reply| reply.ok()))
             }
-            _ => Err("ERR the proxy does not write its configuration file: change it by hand, and by CONFIG SET".to_owned()),
+            _ => {
+                Err("ERR the proxy does not write its configuration file: change it by hand, and by CONFIG SET"
+                    .to_owned())
+            }
         }
     }
 }
@@ -56,7 +59,8 @@ fn act(shared: &Shared, config: &Config, names: &[&'static str]) {
             "crash-log-enabled" => crash::set_enabled(base.crash_log_enabled),
             "tcp-keepalive" => {
                 let seconds = u64::try_from(base.tcp_keepalive).ok().filter(|seconds| *seconds > 0);
-                let options = SocketOptions { nodelay: true, keepalive: seconds.map(Duration::from_secs), congestion: None };
+                let options =
+                    SocketOptions { nodelay: true, keepalive: seconds.map(Duration::from_secs), congestion: None };
                 for worker in 0..shared.workers() {
                     shared.post(worker, Message::Call(Box::new(move |_, conns| conns.set_options(options))));
                 }

@@ -80,8 +80,11 @@ impl Worker {
             let named = args.iter().skip(2).filter_map(table::lookup_full_name);
             named.flat_map(|spec| std::iter::once(spec).chain(spec.subcommands)).collect()
         };
-        let known: Vec<_> =
-            wanted.into_iter().map(|spec| (spec.name, self.durations(spec.id))).filter(|(_, of)| !of.is_empty()).collect();
+        let known: Vec<_> = wanted
+            .into_iter()
+            .map(|spec| (spec.name, self.durations(spec.id)))
+            .filter(|(_, of)| !of.is_empty())
+            .collect();
         self.written(place, |_, reply| {
             let int = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
             reply.map(known.len());
@@ -172,7 +175,10 @@ mod tests {
     #[test]
     fn percentiles_and_powers() {
         let durations: BTreeMap<u64, u64> = [(3, 50), (5, 40), (7, 5), (1023, 5)].into_iter().collect();
-        assert_eq!((percentile(&durations, 50.0), percentile(&durations, 90.0), percentile(&durations, 99.0)), (3, 5, 1023));
+        assert_eq!(
+            (percentile(&durations, 50.0), percentile(&durations, 90.0), percentile(&durations, 99.0)),
+            (3, 5, 1023)
+        );
         assert_eq!(by_power(&durations), [(4, 50), (8, 95), (1024, 100)]);
         assert_eq!(percentile(&BTreeMap::new(), 50.0), 0);
     }

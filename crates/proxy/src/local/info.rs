@@ -178,10 +178,7 @@ fn cluster(worker: &Worker, report: &mut Report) {
     report.field("proxy_topology", kind);
     report.field("proxy_topology_version", worker.map_version);
     report.field("proxy_slots", map.owners.len());
-    report.field(
-        "proxy_slots_owned",
-        map.owners.iter().filter(|owner| **owner != crate::slots::NO_OWNER).count(),
-    );
+    report.field("proxy_slots_owned", map.owners.iter().filter(|owner| **owner != crate::slots::NO_OWNER).count());
 }
 
 /// One line a backend, as the worker that is asked sees it.

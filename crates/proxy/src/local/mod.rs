@@ -53,9 +53,7 @@ impl Worker {
             C::CommandDocs => Ok(self.written(place, |_, reply| command::docs(&args, reply))),
             C::CommandList => Ok(self.written(place, |_, reply| command::list(&args, reply))),
             C::CommandGetkeys => Ok(self.written(place, |_, reply| command::get_keys(&args, reply))),
-            C::CommandGetkeysandflags => {
-                Ok(self.written(place, |_, reply| command::get_keys_and_flags(&args, reply)))
-            }
+            C::CommandGetkeysandflags => Ok(self.written(place, |_, reply| command::get_keys_and_flags(&args, reply))),
             C::ModuleList => Ok(self.written(place, |_, reply| reply.empty_array())),
             C::Info => Ok(self.info(place, args)),
             C::Asking | C::Readonly | C::Readwrite => Err(NO_CLUSTER.to_owned()),

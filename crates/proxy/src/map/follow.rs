@@ -16,8 +16,8 @@ use server::process::log::Level;
 use super::refresh::RefreshPolicy;
 use super::{ClusterMap, NO_SHARD, Shard, parse_nodes, parse_slots};
 use crate::backend::greeting::Credentials;
-use crate::shared::Shared;
 use crate::config::ReplicaReads;
+use crate::shared::Shared;
 use crate::slots::{BackendAddress, Kind, NO_OWNER, Replica, SlotMap};
 use crate::topology::resolve;
 
@@ -31,7 +31,14 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Follows the cluster of which the seeds are servers until the proxy ends. For a thread of its own.
 pub fn follow(shared: &Arc<Shared>, seeds: &[String]) {
-    let mut follower = Follower { policy: RefreshPolicy::new(), current: None, seeds, turn: fastrand::usize(..), told: false, looked_at: Instant::now() };
+    let mut follower = Follower {
+        policy: RefreshPolicy::new(),
+        current: None,
+        seeds,
+        turn: fastrand::usize(..),
+        told: false,
+        looked_at: Instant::now(),
+    };
     loop {
         let mut wait = follower.policy.wait(Instant::now());
         if shared.config.snapshot().replica_reads != ReplicaReads::Never {
@@ -79,7 +86,11 @@ impl Follower<'_> {
                     }
                     let replicas = match config.replica_reads {
                         ReplicaReads::Never => Vec::new(),
-                        _ => map.shards.iter().map(|shard| close_replicas(shard, &credentials, config.replica_max_lag)).collect(),
+                        _ => map
+                            .shards
+                            .iter()
+                            .map(|shard| close_replicas(shard, &credentials, config.replica_max_lag))
+                            .collect(),
                     };
                     return self.take(shared, map, replicas);
                 }
@@ -136,11 +147,13 @@ pub(crate) fn slot_map(map: &ClusterMap, replicas: &[Vec<Replica>]) -> SlotMap {
             address.and_then(|address| slots.backend(BackendAddress { name, address })).unwrap_or(NO_OWNER)
         })
         .collect();
-    slots.owners = map
-        .owners
-        .iter()
-        .map(|owner| if *owner == NO_SHARD { NO_OWNER } else { places.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER) })
-        .collect();
+    slots.owners =
+        map.owners
+            .iter()
+            .map(|owner| {
+                if *owner == NO_SHARD { NO_OWNER } else { places.get(usize::from(*owner)).copied().unwrap_or(NO_OWNER) }
+            })
+            .collect();
     slots.fingerprint = map.fingerprint();
     slots.replicas = vec![Vec::new(); slots.backends.len()];
     for (place, of_shard) in places.iter().zip(replicas) {
@@ -163,7 +176,9 @@ fn close_replicas(shard: &Shard, credentials: &Credentials, lag_s_max: u32) -> V
     let text = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
     let close = close_ports(&text, lag_s_max);
     let is_close = |node: &&super::Node| {
-        close.iter().any(|(host, port)| *port == node.port && (*host == node.host || node.host.parse::<std::net::IpAddr>().is_err()))
+        close.iter().any(|(host, port)| {
+            *port == node.port && (*host == node.host || node.host.parse::<std::net::IpAddr>().is_err())
+        })
     };
     let of_node = |node: &super::Node| {
         let name = node.address();
@@ -179,7 +194,9 @@ fn close_ports(info: &str, lag_s_max: u32) -> Vec<(String, u16)> {
         let (name, fields) = line.trim_end().split_once(':')?;
         name.strip_prefix("slave")?.parse::<u32>().ok()?;
         let field = |wanted: &str| {
-            fields.split(',').find_map(|field| field.split_once('=').filter(|(name, _)| *name == wanted).map(|(_, value)| value))
+            fields
+                .split(',')
+                .find_map(|field| field.split_once('=').filter(|(name, _)| *name == wanted).map(|(_, value)| value))
         };
         let is_close = field("state")? == "online" && field("lag")?.parse::<u32>().ok()? <= lag_s_max;
         is_close.then_some((field("ip")?.to_owned(), field("port")?.parse().ok()?))

@@ -65,13 +65,18 @@ mod tests {
         assert_eq!(parse_redirect(b"MOVED 7 host-endpoint.example.com:80"), moved(7, "host-endpoint.example.com", 80));
         let ask = Redirect::Ask { slot: 12, host: "10.0.0.1".to_owned(), port: 7000 };
         assert_eq!(parse_redirect(b"ASK 12 10.0.0.1:7000"), Some(ask));
-        assert_eq!(parse_redirect(b"TRYAGAIN Multiple keys request during rehashing of slot"), Some(Redirect::TryAgain));
+        assert_eq!(
+            parse_redirect(b"TRYAGAIN Multiple keys request during rehashing of slot"),
+            Some(Redirect::TryAgain)
+        );
         assert_eq!(parse_redirect(b"CLUSTERDOWN Hash slot not served"), Some(Redirect::ClusterDown));
     }
 
     #[test]
     fn other_texts_are_none() {
-        for text in [&b"ERR MOVED 1 a:1"[..], b"MOVED", b"MOVED 16384 a:1", b"MOVED x a:1", b"ASK 1 a", b"MOVED 1 a:99999", b""] {
+        for text in
+            [&b"ERR MOVED 1 a:1"[..], b"MOVED", b"MOVED 16384 a:1", b"MOVED x a:1", b"ASK 1 a", b"MOVED 1 a:99999", b""]
+        {
             assert_eq!(parse_redirect(text), None, "{}", text.escape_ascii());
         }
     }

@@ -51,7 +51,8 @@ fn the_later_epoch_owns_a_slot_that_two_claim() {
 
 #[test]
 fn nonsense_is_no_map() {
-    for text in ["x", "id 1.1.1.1 master - 0 0 1 c", "id h:1@2 master - 0 0 1 c 5-3", "id h:1@2 master - 0 0 1 c 16384"] {
+    for text in ["x", "id 1.1.1.1 master - 0 0 1 c", "id h:1@2 master - 0 0 1 c 5-3", "id h:1@2 master - 0 0 1 c 16384"]
+    {
         assert!(parse_nodes(text).is_err(), "{text}");
     }
     assert!(parse_slots(&Value::Int(1)).is_err());
@@ -65,10 +66,10 @@ fn text(text: &str) -> Value {
 
 #[test]
 fn slots_are_read() {
-    let node = |port: i64, id: &str| Value::Array(vec![text("127.0.0.1"), Value::Int(port), text(id), Value::Array(vec![])]);
-    let range = |first, last, nodes: Vec<Value>| {
-        Value::Array([vec![Value::Int(first), Value::Int(last)], nodes].concat())
-    };
+    let node =
+        |port: i64, id: &str| Value::Array(vec![text("127.0.0.1"), Value::Int(port), text(id), Value::Array(vec![])]);
+    let range =
+        |first, last, nodes: Vec<Value>| Value::Array([vec![Value::Int(first), Value::Int(last)], nodes].concat());
     let reply = Value::Array(vec![
         range(0, 99, vec![node(1, "b"), node(2, "r")]),
         range(200, 300, vec![node(3, "a")]),
@@ -100,7 +101,14 @@ fn shards_are_read_in_both_protocols() {
     let reply = Value::Array(vec![
         Value::Map(vec![
             (text("slots"), Value::Array(vec![Value::Int(0), Value::Int(5), Value::Int(7), Value::Int(7)])),
-            (text("nodes"), Value::Array(vec![node("master", 1, "fail"), node("master", 2, "online"), node("replica", 3, "loading")])),
+            (
+                text("nodes"),
+                Value::Array(vec![
+                    node("master", 1, "fail"),
+                    node("master", 2, "online"),
+                    node("replica", 3, "loading"),
+                ]),
+            ),
         ]),
         Value::Map(vec![
             (text("slots"), Value::Array(vec![])),
@@ -153,7 +161,8 @@ fn questions_keep_their_distance() {
 #[test]
 fn an_old_map_is_not_believed_at_once() {
     let start = Instant::now();
-    let (old, new) = (parse_nodes(&NODES.replace(" 7 connected", " 1 connected")).unwrap(), parse_nodes(NODES).unwrap());
+    let (old, new) =
+        (parse_nodes(&NODES.replace(" 7 connected", " 1 connected")).unwrap(), parse_nodes(NODES).unwrap());
     let mut policy = RefreshPolicy::new();
     assert!(policy.answered(start, None, &new));
     assert!(!policy.answered(start + Duration::from_secs(1), Some(&new), &old));

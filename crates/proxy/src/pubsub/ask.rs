@@ -60,8 +60,9 @@ impl Worker {
             }
             _ => {
                 let kind = if question.id == CommandId::PubsubNumsub { Kind::Channel } else { Kind::Shard };
-                let counts: Vec<i64> =
-                    (0..question.names.len()).map(|index| self.listeners(kind, &question.names, index, &answers)).collect();
+                let counts: Vec<i64> = (0..question.names.len())
+                    .map(|index| self.listeners(kind, &question.names, index, &answers))
+                    .collect();
                 self.fulfil_with(id, |reply| {
                     reply.array(2 * counts.len());
                     for (name, count) in question.names.iter().zip(counts) {

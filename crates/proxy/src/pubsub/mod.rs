@@ -223,8 +223,7 @@ impl Worker {
 
     /// The backends at which a name is to be subscribed to.
     fn homes(&mut self, kind: Kind, name: &[u8]) -> Vec<u32> {
-        let is_everywhere =
-            kind != Kind::Shard && (self.map.kind != Backends::Cluster || name.starts_with(b"__key"));
+        let is_everywhere = kind != Kind::Shard && (self.map.kind != Backends::Cluster || name.starts_with(b"__key"));
         if is_everywhere {
             return self.owner_places();
         }

@@ -97,7 +97,9 @@ impl Worker {
                 self.shared.board.upstream(*kind, name, address, false);
             }
         }
-        if affected.is_empty() && let Some(lane) = self.listening.lanes.remove(&backend) {
+        if affected.is_empty()
+            && let Some(lane) = self.listening.lanes.remove(&backend)
+        {
             self.drop_lane(lane);
         }
         self.look_at_waiting();
@@ -170,7 +172,8 @@ impl Worker {
     /// Whether a client was not told yet that it listens to a name: before that, nothing of it is to come.
     fn waits_to_listen(&self, client: u32, serial: u32, kind: Kind, name: &[u8]) -> bool {
         self.waiting.iter().any(|waiting| {
-            let is_its = self.tasks.get(waiting.task).is_some_and(|task| (task.client, task.serial) == (client, serial));
+            let is_its =
+                self.tasks.get(waiting.task).is_some_and(|task| (task.client, task.serial) == (client, serial));
             is_its && waiting.kind == kind && waiting.names.iter().any(|other| **other == *name)
         })
     }
@@ -243,14 +246,14 @@ impl Worker {
             return;
         }
         let now = self.now;
-        let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unsettled).into_iter().partition(|one| one.0 <= now);
+        let (due, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unsettled).into_iter().partition(|one| one.0 <= now);
         self.unsettled = later;
         for (_, kind, name) in due {
             self.settle(kind, &name);
         }
         self.look_at_waiting();
     }
-
 }
 
 /// Before a subscription that was refused is tried again.

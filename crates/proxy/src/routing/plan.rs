@@ -64,11 +64,7 @@ pub fn refusal(spec: &CommandSpec, why: &str) -> RouteError {
 ///
 /// # Errors
 /// The error for the client.
-pub fn plan<A: ArgView + ?Sized>(
-    spec: &'static CommandSpec,
-    args: &A,
-    space: SlotSpace,
-) -> Result<Plan, RouteError> {
+pub fn plan<A: ArgView + ?Sized>(spec: &'static CommandSpec, args: &A, space: SlotSpace) -> Result<Plan, RouteError> {
     match Route::of(spec.id) {
         Route::Slot | Route::Script => Ok(slot_of_call(spec, args, space)?.map_or(Plan::Fixed, Plan::Slot)),
         Route::Blocking => match slot_of_call(spec, args, space)? {
@@ -77,7 +73,7 @@ pub fn plan<A: ArgView + ?Sized>(
             Some(slot) => Ok(Plan::Slot(slot)),
         },
         Route::Split(kind) => {
-            if (args.arg_count().saturating_sub(1)) % kind.stride() != 0 {
+            if !args.arg_count().saturating_sub(1).is_multiple_of(kind.stride()) {
                 return Err(RouteError(errors::wrong_arity(spec).into()));
             }
             Ok(Plan::Split(kind))

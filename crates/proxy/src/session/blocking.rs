@@ -131,7 +131,9 @@ impl Worker {
 
     /// Goes on at another server, or at whoever owns the slot by now.
     fn move_blocking(&mut self, id: u32, mut blocking: Blocking, backend: Option<u32>) {
-        let Some((kind, owner)) = self.tasks.get(id).map(|task| (task.kind, (task.client, task.serial))) else { return };
+        let Some((kind, owner)) = self.tasks.get(id).map(|task| (task.kind, (task.client, task.serial))) else {
+            return;
+        };
         let backend = backend.or_else(|| self.owner_of(blocking.slot));
         self.release_lane(blocking.lane, owner);
         match backend.and_then(|backend| self.take_own_lane(backend, kind, owner)) {
@@ -217,8 +219,7 @@ mod tests {
         let args: OwnedArgs = request.split(' ').collect();
         let spec = table::resolve(&args.as_args()).unwrap();
         let got = shortened(spec.id, &args, Duration::from_millis(waited_ms));
-        let words: Vec<String> =
-            got.as_args().iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        let words: Vec<String> = got.as_args().iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         assert_eq!(words.join(" "), expected);
     }
 

@@ -301,7 +301,9 @@ impl Worker {
             }
             _ => None,
         };
-        let Some((kind, owner)) = self.tasks.get(id).map(|task| (task.kind, (task.client, task.serial))) else { return };
+        let Some((kind, owner)) = self.tasks.get(id).map(|task| (task.kind, (task.client, task.serial))) else {
+            return;
+        };
         self.unwatch_lane(watch.watching.lane, owner);
         let taken = backend.and_then(|backend| self.take_own_lane(backend, kind, owner));
         match taken {

@@ -269,7 +269,18 @@ impl Worker {
         if !self.has_lane(place, owner) {
             return;
         }
-        let record = Record { start: 0, client: POOL.0, serial: 0, segment: 0, to: To::Nobody, left: 1, done: 0, hops: 0, came_us: 0, command: crate::measure::MIXED };
+        let record = Record {
+            start: 0,
+            client: POOL.0,
+            serial: 0,
+            segment: 0,
+            to: To::Nobody,
+            left: 1,
+            done: 0,
+            hops: 0,
+            came_us: 0,
+            command: crate::measure::MIXED,
+        };
         if let Some(lane) = self.lanes.get_mut(place as usize).filter(|lane| lane.state == LaneState::Open) {
             lane.push(b"*1\r\n$7\r\nUNWATCH\r\n", record);
             self.mark_dirty(place);

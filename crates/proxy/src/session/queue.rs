@@ -121,7 +121,7 @@ fn slot_within(spec: &'static CommandSpec, args: &Args<'_>, space: SlotSpace) ->
         Route::Slot | Route::Script | Route::Blocking | Route::Fixed => routing::slot_of_call(spec, args, space),
         Route::Split(kind) => {
             // Arity was checked but for the pairs.
-            if (args.len() - 1) % kind.stride() != 0 {
+            if !args.len().saturating_sub(1).is_multiple_of(kind.stride()) {
                 return Err(RouteError(commands::table::errors::wrong_arity(spec).into()));
             }
             let parts = split::split(kind, args, |key| Ok::<_, RouteError>(u32::from(routing::slot_of(space, key))))?;
@@ -212,7 +212,9 @@ mod tests {
 
     #[test]
     fn what_is_not_of_one_server_is_refused() {
-        for request in ["FLUSHALL", "SCAN 0", "KEYS *", "SELECT 1", "CONFIG GET x", "SUBSCRIBE a", "CLIENT TRACKING ON", "HELLO 3"] {
+        for request in
+            ["FLUSHALL", "SCAN 0", "KEYS *", "SELECT 1", "CONFIG GET x", "SUBSCRIBE a", "CLIENT TRACKING ON", "HELLO 3"]
+        {
             let mut queue = Queue::default();
             let error = push(&mut queue, request).unwrap_err();
             assert!(error.contains("not allowed"), "{request}: {error}");

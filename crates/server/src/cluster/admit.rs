@@ -173,7 +173,9 @@ impl Worker {
         if shard_channel && !self.shared.cluster.has_authority() && !self.config.cluster_allow_pubsubshard_when_down {
             return Err(DOWN);
         }
-        if !is_queued && !shard_channel {
+        // On a replica a write is sent to the primary before it is refused for being one.
+        let is_misplaced = writes && self.shared.replication.is_replica();
+        if !is_queued && !shard_channel && !is_misplaced {
             return Ok(());
         }
         let slots = self.routing_slots(spec, args);

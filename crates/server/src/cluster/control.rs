@@ -162,6 +162,7 @@ impl Control {
         cluster.authority.lease.store(None);
         cluster.authority.always.store(false, Ordering::SeqCst);
         cluster.map.store(None);
+        *cluster.in_force.lock() = Newness::default();
         cluster.member.store(None);
         cluster.managed.store(false, Ordering::SeqCst);
         self.settle_all();
@@ -224,6 +225,7 @@ impl Control {
         if alone {
             cluster.authority.always.store(true, Ordering::SeqCst);
         }
+        *cluster.in_force.lock() = newness;
         if self.kept != kept {
             self.save_or_log();
         }

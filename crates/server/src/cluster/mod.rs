@@ -55,6 +55,8 @@ pub struct Cluster {
     /// Only reads and writes with authority: see [`Authority`].
     authority: Authority,
     map: ArcSwapOption<Map>,
+    /// The view by which slots are served; the map is set a moment before.
+    in_force: Mutex<Newness>,
     /// Whose name this server goes by in the cluster.
     member: ArcSwapOption<String>,
     control: OnceLock<Mutex<Sender<Task>>>,
@@ -183,6 +185,11 @@ impl Cluster {
     /// The newest view.
     pub(crate) fn map(&self) -> Option<Arc<Map>> {
         self.map.load_full()
+    }
+
+    /// How new the view is by which slots are served.
+    pub(crate) fn in_force(&self) -> Newness {
+        *self.in_force.lock()
     }
 
     /// The name of this server in the cluster.

@@ -149,7 +149,7 @@ fn view(worker: &Worker) -> Result<String, CmdError> {
     let member = cluster.member().ok_or(NOT_A_MEMBER)?;
     let map = cluster.map();
     let role = if worker.shared.replication.is_replica() { "replica" } else { "primary" };
-    let newness = map.as_ref().map(|map| map.newness()).unwrap_or_default();
+    let newness = cluster.in_force();
     let shown = Shown {
         member: &member,
         run: &worker.shared.run_id,

@@ -337,7 +337,9 @@ fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, input: &[u8
     let allowed = crate::cluster::admit::allowed(session, false);
     let is_ours = |locks: &mut LockSet, slot| locks.try_lock(slot) && locks.tenure(slot).without(allowed).is_served();
     let locked = keys.iter().position(|key| !is_ours(&mut worker.locks, key.slot)).unwrap_or(count);
-    if locked > 1 && worker.prefetch(session, &keys[..locked]) && route::of(worker.routes, batch.planned[0].id).element > 0
+    if locked > 1
+        && worker.prefetch(session, &keys[..locked])
+        && route::of(worker.routes, batch.planned[0].id).element > 0
     {
         prefetch_elements(worker, batch, session, input, locked);
     }

@@ -197,11 +197,9 @@ fn wait_for_log(worker: &mut Worker, id: ConnId, session: &mut Session, args: Ar
             if replicas > 0 && is_first {
                 shared.ask_acknowledgements();
             }
-            if here() < local {
-                return Ok(Step::Retry);
-            }
             worker.wait_for_replicas(id, until_ms);
-            if there() < replicas {
+            // It may have come before the client was on the list.
+            if here() < local || there() < replicas {
                 return Ok(Step::Again);
             }
         }

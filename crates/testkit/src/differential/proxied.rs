@@ -6,13 +6,24 @@
 use super::generator::Step;
 
 /// Commands that are not compared.
-const OWN: [&str; 12] = [
-    "CLIENT", "CONFIG", "DEBUG", "INFO", "LATENCY", "MEMORY", "SLOWLOG", "SWAPDB", "WAIT", "ACL", "AUTH", "SHUTDOWN",
-];
+const OWN: [&str; 12] =
+    ["CLIENT", "CONFIG", "DEBUG", "INFO", "LATENCY", "MEMORY", "SLOWLOG", "SWAPDB", "WAIT", "ACL", "AUTH", "SHUTDOWN"];
 /// Commands that a proxy does not take within MULTI.
 const NOT_QUEUED: [&str; 14] = [
-    "COMMAND", "DBSIZE", "FLUSHALL", "FLUSHDB", "FUNCTION", "HELLO", "KEYS", "LOLWUT", "PUBSUB", "RANDOMKEY", "ROLE", "SCAN",
-    "SCRIPT", "SELECT",
+    "COMMAND",
+    "DBSIZE",
+    "FLUSHALL",
+    "FLUSHDB",
+    "FUNCTION",
+    "HELLO",
+    "KEYS",
+    "LOLWUT",
+    "PUBSUB",
+    "RANDOMKEY",
+    "ROLE",
+    "SCAN",
+    "SCRIPT",
+    "SELECT",
 ];
 
 /// The steps that make sense.
