@@ -281,7 +281,7 @@ impl Book {
                 self.file_bytes = 0;
             }
             Err(error) => {
-                eprintln!("oxidis manager: no new log of events could be begun: {error}; the old one grows on")
+                eprintln!("oxidis manager: no new log of events could be begun: {error}; the old one grows on");
             }
         }
     }

@@ -257,7 +257,11 @@ async fn tend_one(app: &App, topology: &Topology, server: &Server, state: State)
             Err(_) => return,
         };
         let is_ours = seen.is_ok_and(|seen| seen.member.as_deref() == Some(server.id.as_str()));
-        if (is_free || is_ours) && is_current(app, server) && tell(app, topology, server).await.is_ok() && is_free {
+        if !(is_free || is_ours) || !is_current(app, server) {
+            return;
+        }
+        let told = tell(app, topology, server).await;
+        if told.is_ok() && is_free {
             let object = format!("server {}", server.address);
             app.events.write(Note { term: topology.term.0, ..Note::event("member.joined", object, "told again") });
         }
