@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use lexopt::prelude::*;
 use testkit::differential::{self, Options, differences};
-use testkit::{Launch, binary};
+use testkit::{Launch, Server, binary};
 
 const HELP: &str = "\
 usage: cargo xtask diff [options]
@@ -22,6 +22,7 @@ Sends the same random commands to Oxidis and to a Redis and compares every reply
   --peer PATH      the Redis to compare with (default: redis-server of the PATH);
                    with a 7.2 nothing is excused
   --failures N     stop after so many kinds of failure (default 10)
+  --proxy          through a proxy before the server
   --arg DIRECTIVE  a directive for Oxidis, such as `--arg=--io-threads=4`; may be repeated
   --differences    print the table of differences between Redis 7.0 and 7.2
 
@@ -37,7 +38,9 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         families: Vec::new(),
         protocol: None,
         failures_max: 10,
+        behind: Vec::new(),
     };
+    let mut is_proxied = false;
     let mut directives: Vec<String> = Vec::new();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -58,6 +61,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
                 }
                 options.peer = Launch::program(&path);
             }
+            Long("proxy") => is_proxied = true,
             Long("failures") => options.failures_max = parser.value()?.parse()?,
             Long("arg") => {
                 let text = parser.value()?.string()?;
@@ -77,7 +81,13 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         }
     }
     let directives: Vec<&str> = directives.iter().map(String::as_str).collect();
-    options.subject = options.subject.args(&directives);
+    if !is_proxied {
+        options.subject = options.subject.args(&directives);
+        return run(&options);
+    }
+    let servers: Vec<Server> = (0..1).map(|_| Server::oxidis(&directives)).collect();
+    options.behind = servers.iter().map(Server::port).collect();
+    options.subject = Launch::proxy_over(&options.behind);
     run(&options)
 }
 

@@ -12,7 +12,7 @@ use crate::{hostile, tidy};
 const HELP: &str = "\
 usage: cargo xtask test [options]
 
-Installs the peers that tests talk to (Debian's redis-server and redis-tools) when it may, then
+Installs the peers that tests talk to (Debian's redis-server, redis-tools and nutcracker) when it may, then
 runs: tidy, fmt, clippy, build, doc, unit, doctest, loom, e2e, hostile. The last line counts what
 passed and failed.
 
@@ -24,10 +24,11 @@ The binary under test is built with the profile `fast`, unless $OXIDIS_BIN names
 
 const STEPS: [&str; 10] = ["tidy", "fmt", "clippy", "build", "doc", "unit", "doctest", "loom", "e2e", "hostile"];
 /// Programs of the peers, with the packages that hold them.
-const PEERS: [(&str, &str); 4] = [
+const PEERS: [(&str, &str); 5] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
+    ("nutcracker", "nutcracker"),
     ("etcd", "etcd-server"),
 ];
 
@@ -126,7 +127,7 @@ fn peers(may_install: bool) -> Vec<String> {
     if may_install && is_root() && binary::on_path("apt-get").is_some() {
         let shell = format!(
             "export DEBIAN_FRONTEND=noninteractive; {command} || {{ apt-get update && {command}; }}; \
-             ! pidof systemd >/dev/null || systemctl disable --now redis-server etcd"
+             ! pidof systemd >/dev/null || systemctl disable --now redis-server nutcracker etcd"
         );
         let _ = Command::new("sh").args(["-c", &shell]).output();
     }

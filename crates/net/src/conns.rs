@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Poll, Token};
-use rustix::net::{getpeername, getsockname};
+use rustix::net::{SendFlags, getpeername, getsockname};
 use slab::Slab;
 
 use crate::listener::{Address, Listener, Peer, SocketOptions, start_connect};
@@ -94,6 +94,8 @@ pub(crate) mod flag {
     pub(crate) const CORKED: u16 = 1 << 12;
     /// Encrypted: `held` has its session.
     pub(crate) const SECURE: u16 = 1 << 13;
+    /// With one of these, output is not sent before the end of the turn.
+    pub(crate) const NOT_AT_ONCE: u16 = CLOSING | DEAD | BLOCKED | CONNECTING | CORKED | SECURE;
     /// With none of these, a connection that gets bytes is simply read and served.
     pub(crate) const BUSY: u16 = READABLE
         | READ_CLOSED
@@ -291,6 +293,15 @@ pub struct Conns<S: Service> {
     pub(crate) handshakes: VecDeque<ConnId>,
     /// Clients that may still shake hands, with when they came, the longest there first.
     pub(crate) shaking_since: VecDeque<(Instant, ConnId)>,
+    /// What [`Conns::send`] has done in this turn, to be added to the loop's counters.
+    pub(crate) sent: Sent,
+}
+
+/// Calls of `send` and bytes that the kernel took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) writes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl<S: Service> Conns<S> {
@@ -306,6 +317,7 @@ impl<S: Service> Conns<S> {
             dirty: Vec::new(),
             handshakes: VecDeque::new(),
             shaking_since: VecDeque::new(),
+            sent: Sent::default(),
         }
     }
 
@@ -397,6 +409,26 @@ impl<S: Service> Conns<S> {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// As [`Conns::write`], but what the kernel takes at once is sent at once, from where it lies: for output that a
+    /// service has gathered for a connection in a turn. A failure shows at the end of the turn, as with `write`.
+    pub fn send(&mut self, id: ConnId, bytes: &[u8]) -> bool {
+        let Some(conn) = self.get_mut(id) else { return false };
+        let is_behind = conn.held.as_ref().is_some_and(|held| held.pending_output() > 0);
+        if is_behind || conn.has(flag::NOT_AT_ONCE) || bytes.is_empty() {
+            return self.write(id, bytes);
+        }
+        let asked = bytes.len().min(crate::worker::WRITE_BYTES);
+        let sent = rustix::net::send(&conn.socket, bytes.get(..asked).unwrap_or(&[]), SendFlags::NOSIGNAL);
+        let sent = sent.unwrap_or(0);
+        self.sent.writes += 1;
+        self.sent.bytes += sent as u64;
+        match bytes.get(sent..) {
+            None | Some([]) => true,
+            // The next try, at the end of the turn, tells why.
+            Some(rest) => self.write(id, rest),
         }
     }
 

@@ -83,6 +83,13 @@ pub trait Service: Sized {
         true
     }
 
+    /// The peer of a connection that is *not* paused will send nothing more, and all that it sent is used. `true` when
+    /// it has answers to come: then the connection counts as paused, and the service closes it after them.
+    fn awaits_answers(&mut self, cx: &mut Context<Self::Message>, id: ConnId, state: &mut Self::State) -> bool {
+        let _ = (cx, id, state);
+        false
+    }
+
     /// Accepting failed, for example for want of descriptors. The loop tries again after a connection was closed, or
     /// 100 ms.
     fn accept_failed(&mut self, cx: &mut Context<Self::Message>, error: io::Error) {

@@ -20,6 +20,8 @@ mod accept;
 mod output;
 mod secure;
 
+pub(crate) use output::WRITE_BYTES;
+
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -177,6 +179,9 @@ impl<S: Service> Worker<S> {
         while !self.cx.is_stopping() {
             self.take_messages();
             let wait = self.service.turn(&mut self.cx, &mut self.conns);
+            let sent = std::mem::take(&mut self.conns.sent);
+            self.cx.stats.writes += sent.writes;
+            self.cx.stats.written_bytes += sent.bytes;
             self.finish_turn();
             if self.mailbox.stop_requested() {
                 self.cx.stop();
@@ -494,6 +499,12 @@ impl<S: Service> Worker<S> {
         let Some(conn) = self.conns.get_mut(id) else {
             return;
         };
+        if conn.has(flag::PAUSED) {
+            // The service has said already that it is to end.
+        } else if self.service.awaits_answers(&mut self.cx, id, &mut conn.state) {
+            conn.add(flag::PAUSED | flag::READ_CLOSED);
+            return;
+        }
         if conn.pending_output() == 0 {
             return self.remove(id, CloseReason::Peer);
         }

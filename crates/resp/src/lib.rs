@@ -6,7 +6,7 @@
 //! - Server side: [`parse_request`] finds one request in a buffer and leaves its arguments as ranges of that buffer
 //!   ([`Request`], [`Args`]); [`Reply`] writes replies in the protocol version of the client.
 //! - Client side: [`write_command`] writes a request, [`skip_reply`] finds the end of a reply without building it,
-//!   [`parse_reply`] builds it as a [`Value`].
+//!   [`parse_reply`] builds it as a [`Value`], [`Passing`] passes a stream of replies on in pieces.
 //! - Texts: [`split_args`] and [`quote_repr`] are the quoting rules of inline requests and config files; [`num`] holds
 //!   the number texts.
 //!
@@ -19,6 +19,7 @@
 mod args;
 mod client;
 pub mod num;
+mod passing;
 mod quote;
 mod reply;
 mod request;
@@ -27,6 +28,7 @@ mod value;
 
 pub use args::{Args, ArgsIter, OwnedArgs};
 pub use client::write_command;
+pub use passing::{Passed, Passing, Stop};
 pub use quote::{quote_repr, split_args, write_repr};
 pub use reply::{Deferred, Proto, Reply};
 pub use request::{Limits, Parse, ParseState, ProtocolError, Request, parse_request};

@@ -143,10 +143,42 @@ impl Request {
         Args::from_ranges(if self.is_inline { &self.inline } else { buf }, &self.ranges)
     }
 
+    /// Whether the request lies at the very start of `buf`, which [`parse_request`] was given, in the form in which
+    /// [`crate::write_command`] writes it. Then a reader that is stricter than we are takes its bytes for the same request,
+    /// and they can be sent on as they are.
+    #[inline]
+    pub fn is_canonical(&self, buf: &[u8]) -> bool {
+        if self.is_inline || buf.first() != Some(&b'*') {
+            return false;
+        }
+        // What stands before the first argument; between arguments, the end of one and the header of the next are looked at.
+        let mut at = 1 + digits(self.ranges.len());
+        let ends_line = |at: usize| buf.get(at..).and_then(|rest| rest.first_chunk()) == Some(b"\r\n");
+        for range in &self.ranges {
+            let header = at + 2;
+            let end = header + 1 + digits(range.len);
+            if !ends_line(at) || !ends_line(end) || end + 2 != range.start {
+                return false;
+            }
+            at = range.start + range.len;
+        }
+        ends_line(at) && at + 2 == self.consumed
+    }
+
     /// Bytes of the buffer that the request took, counted from its start; empty lines in front of it are included.
     #[inline]
     pub fn consumed(&self) -> usize {
         self.consumed
+    }
+}
+
+/// Decimal digits of a number.
+#[inline]
+fn digits(number: usize) -> usize {
+    match number {
+        0..10 => 1,
+        10..100 => 2,
+        _ => number.checked_ilog10().map_or(1, |log| log as usize + 1),
     }
 }
 

@@ -21,7 +21,7 @@ const OPERATORS: usize = 8;
 /// Refused for their number.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 /// Refused by protected mode.
-const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the \
+pub const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the \
 default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers \
 to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG SET protected-mode \
 no' from the loopback interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis is not \

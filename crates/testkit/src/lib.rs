@@ -18,6 +18,7 @@
 mod authority;
 pub mod binary;
 pub mod client;
+pub mod cluster;
 pub mod differential;
 pub mod etcd;
 pub mod history;
@@ -25,6 +26,7 @@ pub mod process;
 pub mod proxy;
 pub mod replicas;
 pub mod reply;
+pub mod responder;
 pub mod sentinel;
 pub mod server;
 pub mod snapshot;
@@ -32,9 +34,11 @@ pub mod text;
 
 pub use authority::{Authority, Certificate};
 pub use client::Client;
+pub use cluster::StockCluster;
 pub use etcd::Etcd;
 pub use proxy::Proxy;
 pub use reply::Reply;
+pub use responder::{Answer, Responder};
 pub use server::{Launch, Server};
 
 use std::fmt::Debug;

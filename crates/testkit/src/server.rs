@@ -31,13 +31,45 @@ pub struct Launch {
     port: Option<u16>,
     directory: Option<PathBuf>,
     ready_limit: Duration,
+    /// Directives that are given when `args` does not have them.
+    defaults: &'static [(&'static str, &'static str)],
 }
+
+/// Nothing is kept on disk, and tests may use DEBUG.
+const SERVER_DEFAULTS: &[(&str, &str)] = &[("--save", ""), ("--appendonly", "no"), ("--enable-debug-command", "yes")];
 
 impl Launch {
     /// The binary under test. When `OXIDIS_BIN` names a `redis-server`, that is started instead,
     /// which shows whether a failing test is right about Redis.
     pub fn oxidis() -> Launch {
         Launch::program(binary::oxidis())
+    }
+
+    /// The binary under test as a proxy; its directives name the topology.
+    pub fn proxy() -> Launch {
+        Launch { subcommand: Some("proxy"), defaults: &[], ..Launch::program(binary::oxidis()) }
+    }
+
+    /// The same program as a proxy.
+    #[must_use]
+    pub fn as_proxy(&self) -> Launch {
+        Launch { args: Vec::new(), ..Launch::proxy_of(&self.program) }
+    }
+
+    /// As [`Launch::proxy`], of this binary.
+    pub fn proxy_of(path: &Path) -> Launch {
+        Launch { subcommand: Some("proxy"), defaults: &[], ..Launch::program(path) }
+    }
+
+    /// A proxy before servers on these ports, which share the slots evenly.
+    pub fn proxy_over(ports: &[u16]) -> Launch {
+        let share = 16384_usize.div_ceil(ports.len().max(1));
+        let parts = ports.iter().enumerate().map(|(index, port)| {
+            let last = ((index + 1) * share).min(16384) - 1;
+            format!("{}-{last}@127.0.0.1:{port}", index * share)
+        });
+        let topology = format!("static {}", parts.collect::<Vec<_>>().join(" "));
+        Launch::proxy().args(&["--topology", &topology])
     }
 
     /// Debian's redis-server.
@@ -62,6 +94,7 @@ impl Launch {
             port: None,
             directory: None,
             ready_limit: READY_LIMIT,
+            defaults: SERVER_DEFAULTS,
         }
     }
 
@@ -188,14 +221,9 @@ impl Launch {
             args = rest;
         }
         let port = port.to_string();
-        for (name, value) in [
-            ("--port", port.as_str()),
-            ("--bind", "127.0.0.1"),
-            ("--save", ""),
-            ("--appendonly", "no"),
-            ("--enable-debug-command", "yes"),
-        ] {
-            if !args.iter().any(|arg| arg == name) {
+        let everywhere = [("--port", port.as_str()), ("--bind", "127.0.0.1")];
+        for (name, value) in everywhere.iter().chain(self.defaults) {
+            if !args.iter().any(|arg| arg == *name) {
                 words.extend([name.into(), value.into()]);
             }
         }

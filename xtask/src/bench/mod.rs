@@ -13,6 +13,7 @@ mod instructions;
 mod log;
 mod memory;
 mod persistence;
+mod proxy;
 mod race;
 mod scripts;
 mod tail;
@@ -40,6 +41,7 @@ usage: cargo xtask bench [GROUP …] [options]
   tail          what a probe feels while others run heavy commands
   log           what the append only file costs: everysec, always
   persistence   saving and loading five million keys: time, stalls, memory
+  proxy         the proxy beside nutcracker: CPU, throughput, memory, latency, batches
   clients       120,000 clients on one server: memory, idle CPU, crowds; GET at 1,000 to 80,000
 Without a group: all.
 
@@ -65,6 +67,7 @@ const GROUPS: &[Group] = &[
     ("clients", clients::run),
     ("log", log::run),
     ("persistence", persistence::run),
+    ("proxy", proxy::run),
 ];
 
 /// What all groups need to know.

@@ -18,12 +18,13 @@ pub(super) struct Load<'a> {
     pub(super) value_bytes: usize,
     pub(super) keys: usize,
     pub(super) threads: usize,
+    pub(super) clients: usize,
 }
 
 impl<'a> Load<'a> {
     /// Fifty clients, a million keys, three bytes.
     pub(super) fn new(work: &'a [&'a str], pipeline: usize) -> Load<'a> {
-        Load { work, pipeline, value_bytes: 3, keys: KEYS, threads: 0 }
+        Load { work, pipeline, value_bytes: 3, keys: KEYS, threads: 0, clients: 50 }
     }
 }
 
@@ -88,10 +89,11 @@ pub(super) fn generate(port: u16, load: &Load<'_>, requests: usize) -> Result<f6
         command.args(["--threads", &load.threads.to_string()]);
         command
     };
-    command.args(["-h", "127.0.0.1", "--csv", "-c", "50"]);
+    command.args(["-h", "127.0.0.1", "--csv"]);
     for (option, value) in [
         ("-p", usize::from(port)),
         ("-n", requests),
+        ("-c", load.clients),
         ("-P", load.pipeline),
         ("-d", load.value_bytes),
         ("-r", load.keys),

@@ -130,8 +130,20 @@ const LOCKED_CASES: &[Case] = &[
 
 /// Runs every case, and the long ones that a table cannot hold.
 pub(super) fn run(context: &Context<'_>) -> Result<String> {
-    let mut open = context.server(&[])?;
-    let mut locked = context.server(&["--requirepass", "secret"])?;
+    judge_all(context.server(&[])?, context.server(&["--requirepass", "secret"])?)
+}
+
+/// The same frames sent to a proxy: it answers as a server does, and what it lets through is right for any server.
+pub(super) fn run_at_proxy(context: &Context<'_>) -> Result<String> {
+    let mut server = context.server(&[])?;
+    let topology = format!("server 127.0.0.1:{}", server.port());
+    let proxy = context.launch.as_proxy().args(&["--topology", &topology]);
+    let figures = judge_all(proxy.try_start()?, proxy.args(&["--requirepass", "secret"]).try_start()?)?;
+    ensure_alive(&mut server)?;
+    Ok(figures)
+}
+
+fn judge_all(mut open: Server, mut locked: Server) -> Result<String> {
     let bystander = Bystander::start(&open, "")?;
     let mut wrong = Vec::new();
     for case in OPEN_CASES {

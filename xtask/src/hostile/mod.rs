@@ -101,6 +101,7 @@ const ROWS: &[Row] = &[
     ("A14", "the clock jumps and runs", snapshots::clocks),
     ("A15", "SIGTERM and SHUTDOWN at any moment under load", durability::endings),
     ("B1", "malformed frames get Redis's exact replies", frames::run),
+    ("B1P", "the same frames at a proxy", frames::run_at_proxy),
     ("B2", "mutated pipelines over sockets", fuzz::frames),
     ("B3", "each decoder of bytes from outside, mutated input", decoders::run),
     ("B4", "damaged DUMP payloads, then every command on them", payloads::run),

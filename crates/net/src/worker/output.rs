@@ -10,7 +10,7 @@ use crate::conns::{ConnId, flag};
 use crate::service::{CloseReason, Service};
 
 /// Most bytes sent for one connection per turn.
-pub(super) const WRITE_BYTES: usize = 256 * 1024;
+pub(crate) const WRITE_BYTES: usize = 256 * 1024;
 /// Unsent bytes from which on the loop's buffer itself is given to the connection instead of a copy.
 const SWAP_BYTES: usize = 32 * 1024;
 /// Capacity that the loop's buffer keeps.

@@ -220,3 +220,28 @@ proptest! {
         prop_assert_eq!(parse_length(number.to_string().as_bytes()), Some(number));
     }
 }
+
+#[test]
+fn only_the_exact_form_is_canonical() {
+    let check = |bytes: &[u8]| {
+        let mut request = Request::new();
+        let parsed = parse_request(bytes, &mut ParseState::new(), &Limits::default(), &mut request);
+        assert_eq!(parsed, Parse::Request, "{}", bytes.escape_ascii());
+        request.is_canonical(bytes)
+    };
+    assert!(check(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n$4\r\nPING\r\n"));
+    let mut long = Vec::new();
+    let words: Vec<Vec<u8>> = (0..120).map(|len| vec![b'x'; len * 7]).collect();
+    crate::write_command(&mut long, &words);
+    assert!(check(&long));
+    for other in [
+        &b"GET k\r\n"[..],
+        b"\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
+        b"*2\rX$3\r\nGET\r\n$1\r\nk\r\n",
+        b"*2\r\n$3\rXGET\r\n$1\r\nk\r\n",
+        b"*2\r\n$3\r\nGETXX$1\r\nk\r\n",
+        b"*2\r\n$3\r\nGET\r\n$1\r\nkXX",
+    ] {
+        assert!(!check(other), "{}", other.escape_ascii());
+    }
+}

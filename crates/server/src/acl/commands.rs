@@ -3,6 +3,7 @@
 use super::check;
 use super::rules::Rules;
 use super::selector::{Selector, has_spaces};
+use super::{Acl, Change, User};
 use crate::exec::Step;
 use crate::session::Session;
 use crate::worker::Worker;
@@ -11,6 +12,7 @@ use commands::table::keys::TailView;
 use commands::table::{self, CommandSpec};
 use commands::{CmdError, CommandId, options};
 use resp::{Args, Reply};
+use std::sync::Arc;
 
 /// Entries that ACL LOG shows without a number.
 const LOG_ENTRIES: usize = 10;
@@ -27,6 +29,32 @@ pub(crate) fn is_served(id: CommandId) -> bool {
     table::spec(id).name.starts_with("acl|")
 }
 
+/// Where an ACL command is run: a server, or a proxy.
+pub struct Setting<'a> {
+    /// The users.
+    pub acl: &'a Acl,
+    /// `aclfile`; empty: none.
+    pub file: &'a [u8],
+    /// What `acl-pubsub-default` gives new users.
+    pub all_channels: bool,
+    /// The user of the client that asks.
+    pub own_name: &'a [u8],
+    /// Unix milliseconds.
+    pub now_ms: i64,
+    /// The row of a call by the names in force; a container's own if it is called without a subcommand.
+    pub find: &'a dyn Fn(Args<'_>) -> Option<&'static CommandSpec>,
+}
+
+/// What follows for clients.
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// A user's rights have changed: those may have to go that listen to what they may not any more.
+    Changed(Change),
+    /// Users are gone, and so must be their clients.
+    Gone(Vec<Arc<User>>),
+}
+
 /// Runs one.
 pub(crate) fn run(
     worker: &mut Worker,
@@ -34,34 +62,88 @@ pub(crate) fn run(
     command: CommandId,
     args: Args<'_>,
 ) -> Result<Step, CmdError> {
+    let shared = worker.shared.clone();
+    let config = worker.config.clone();
+    let mut reply = std::mem::take(&mut worker.reply);
+    let setting = Setting {
+        acl: &shared.acl,
+        file: &config.aclfile,
+        all_channels: config.acl_pubsub_default.allows_all(),
+        own_name: session.user_name(),
+        now_ms: worker.now_ms,
+        find: &|call| find_command(worker, call),
+    };
+    let result = answer(&setting, command, args, &mut reply);
+    worker.reply = reply;
+    match result? {
+        Effect::None => Ok(Step::Done),
+        Effect::Changed(change) => {
+            if let Some(before) = &change.before {
+                worker.close_subscribers_of(&change.user, before, &change.after);
+            }
+            Ok(Step::Done)
+        }
+        Effect::Gone(gone) => {
+            worker.close_clients_of(&gone);
+            Ok(end_of_own_user(worker, session))
+        }
+    }
+}
+
+/// Answers one.
+///
+/// # Errors
+/// The error for the client.
+pub fn answer(
+    setting: &Setting<'_>,
+    command: CommandId,
+    args: Args<'_>,
+    reply: &mut Reply,
+) -> Result<Effect, CmdError> {
     use CommandId as C;
+    let acl = setting.acl;
     match command {
-        C::AclWhoami => worker.reply.bulk(session.user_name()),
+        C::AclWhoami => reply.bulk(setting.own_name),
         C::AclUsers => {
-            let users = worker.shared.acl.users();
-            worker.reply.array(users.len());
-            users.iter().for_each(|user| worker.reply.bulk(&*user.name));
+            let users = acl.users();
+            reply.array(users.len());
+            users.iter().for_each(|user| reply.bulk(&*user.name));
         }
         C::AclList => {
-            let users = worker.shared.acl.users();
-            worker.reply.array(users.len());
-            users.iter().for_each(|user| worker.reply.bulk(user.line()));
+            let users = acl.users();
+            reply.array(users.len());
+            users.iter().for_each(|user| reply.bulk(user.line()));
         }
-        C::AclSetuser => set_user(worker, args)?,
-        C::AclGetuser => match worker.shared.acl.get(&args[2]) {
-            Some(user) => write_user(&mut worker.reply, &user.rules()),
-            None => worker.reply.null(),
+        C::AclSetuser => {
+            let change = set_user(setting, args)?;
+            reply.ok();
+            return Ok(Effect::Changed(change));
+        }
+        C::AclGetuser => match acl.get(&args[2]) {
+            Some(user) => write_user(reply, &user.rules()),
+            None => reply.null(),
         },
-        C::AclDeluser => return delete_users(worker, session, args),
-        C::AclLoad => return load(worker, session),
-        C::AclSave => save(worker)?,
+        C::AclDeluser => {
+            let gone = delete_users(setting, args)?;
+            reply.count(gone.len());
+            return Ok(Effect::Gone(gone));
+        }
+        C::AclLoad => {
+            let gone = load(setting)?;
+            reply.ok();
+            return Ok(Effect::Gone(gone));
+        }
+        C::AclSave => {
+            save(setting)?;
+            reply.ok();
+        }
         _ if has_too_many(command, args) => return Err(syntax(args)),
-        C::AclCat => categories(worker, args)?,
-        C::AclGenpass => generate_password(worker, args)?,
-        C::AclDryrun => dry_run(worker, args)?,
-        _ => log(worker, args)?,
+        C::AclCat => categories(args, reply)?,
+        C::AclGenpass => generate_password(args, reply)?,
+        C::AclDryrun => dry_run(setting, args, reply)?,
+        _ => log(setting, args, reply)?,
     }
-    Ok(Step::Done)
+    Ok(Effect::None)
 }
 
 fn has_too_many(command: CommandId, args: Args<'_>) -> bool {
@@ -74,33 +156,22 @@ fn syntax(args: Args<'_>) -> CmdError {
 
 // ---- users -------------------------------------------------------------------------------------------------------
 
-fn set_user(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+fn set_user(setting: &Setting<'_>, args: Args<'_>) -> Result<Change, CmdError> {
     let name = &args[2];
     if has_spaces(name) {
         return Err(CmdError::new("ERR Usernames can't contain spaces or null characters"));
     }
     let words: Vec<Vec<u8>> = args.slice(3).iter().map(<[u8]>::to_vec).collect();
-    let change = worker
-        .shared
-        .acl
-        .set_user(name, &words, worker.config.acl_pubsub_default.allows_all())
-        .map_err(|error| CmdError::text(format!("ERR {error}")))?;
-    if let Some(before) = &change.before {
-        worker.close_subscribers_of(&change.user, before, &change.after);
-    }
-    worker.reply.ok();
-    Ok(())
+    let change = setting.acl.set_user(name, &words, setting.all_channels);
+    change.map_err(|error| CmdError::text(format!("ERR {error}")))
 }
 
-fn delete_users(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+fn delete_users(setting: &Setting<'_>, args: Args<'_>) -> Result<Vec<Arc<User>>, CmdError> {
     let names = args.slice(2);
     if names.iter().any(|name| name == super::DEFAULT_USER) {
         return Err(CmdError::new("ERR The 'default' user cannot be removed"));
     }
-    let gone: Vec<_> = names.iter().filter_map(|name| worker.shared.acl.delete(name)).collect();
-    worker.reply.count(gone.len());
-    worker.close_clients_of(&gone);
-    Ok(end_of_own_user(worker, session))
+    Ok(names.iter().filter_map(|name| setting.acl.delete(name)).collect())
 }
 
 /// A client that removed its own user gets its reply and is closed.
@@ -113,32 +184,23 @@ fn end_of_own_user(worker: &Worker, session: &mut Session) -> Step {
     Step::Close
 }
 
-fn load(worker: &mut Worker, session: &mut Session) -> Result<Step, CmdError> {
-    if worker.config.aclfile.is_empty() {
+fn load(setting: &Setting<'_>) -> Result<Vec<Arc<User>>, CmdError> {
+    if setting.file.is_empty() {
         return Err(NO_FILE);
     }
-    let all_channels = worker.config.acl_pubsub_default.allows_all();
-    let gone = worker
-        .shared
-        .acl
-        .load_file(&worker.config.aclfile, all_channels)
-        .map_err(|errors| CmdError::text(format!("ERR {errors}")))?;
-    worker.reply.ok();
-    worker.close_clients_of(&gone);
-    Ok(end_of_own_user(worker, session))
+    let gone = setting.acl.load_file(setting.file, setting.all_channels);
+    gone.map_err(|errors| CmdError::text(format!("ERR {errors}")))
 }
 
-fn save(worker: &mut Worker) -> Result<(), CmdError> {
-    if worker.config.aclfile.is_empty() {
+fn save(setting: &Setting<'_>) -> Result<(), CmdError> {
+    if setting.file.is_empty() {
         return Err(NO_FILE);
     }
-    worker.shared.acl.save_file(&worker.config.aclfile).map_err(|_| {
+    setting.acl.save_file(setting.file).map_err(|_| {
         CmdError::new(
             "ERR There was an error trying to save the ACLs. Please check the server logs for more information",
         )
-    })?;
-    worker.reply.ok();
-    Ok(())
+    })
 }
 
 fn write_user(reply: &mut Reply, rules: &Rules) {
@@ -170,11 +232,11 @@ fn write_selector(reply: &mut Reply, selector: &Selector) {
 
 // ---- CAT, GENPASS, LOG, DRYRUN -----------------------------------------------------------------------------------
 
-fn categories(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+fn categories(args: Args<'_>, reply: &mut Reply) -> Result<(), CmdError> {
     let Some(name) = args.get(2) else {
-        worker.reply.array(Categories::NAMES.len());
+        reply.array(Categories::NAMES.len());
         for (_, name) in Categories::NAMES {
-            worker.reply.bulk(name);
+            reply.bulk(name);
         }
         return Ok(());
     };
@@ -183,14 +245,14 @@ fn categories(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
         CmdError::text(format!("ERR Unknown category '{}'", String::from_utf8_lossy(shown)))
     })?;
     let members = || table::all().filter(move |spec| spec.categories.contains(category));
-    worker.reply.array(members().count());
+    reply.array(members().count());
     for spec in members() {
-        worker.reply.bulk(spec.name);
+        reply.bulk(spec.name);
     }
     Ok(())
 }
 
-fn generate_password(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+fn generate_password(args: Args<'_>, reply: &mut Reply) -> Result<(), CmdError> {
     const MOST_BITS: i64 = 4096;
     let bits = args.get(2).map_or(Ok(256), options::int)?;
     if !(1..=MOST_BITS).contains(&bits) {
@@ -203,43 +265,40 @@ fn generate_password(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError
     getrandom::fill(&mut bytes).map_err(|_| CmdError::new("ERR the system gives no random bytes"))?;
     let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     text.truncate(digits);
-    worker.reply.bulk(text);
+    reply.bulk(text);
     Ok(())
 }
 
-fn log(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+fn log(setting: &Setting<'_>, args: Args<'_>, reply: &mut Reply) -> Result<(), CmdError> {
     let count = match args.get(2) {
         Some(word) if options::is_word(word, "reset") => {
-            worker.shared.acl.log.clear();
-            worker.reply.ok();
+            setting.acl.log.clear();
+            reply.ok();
             return Ok(());
         }
         Some(count) => usize::try_from(options::int(count)?).unwrap_or(0),
         None => LOG_ENTRIES,
     };
-    worker.shared.acl.log.write(&mut worker.reply, count, worker.now_ms);
+    setting.acl.log.write(reply, count, setting.now_ms);
     Ok(())
 }
 
-fn dry_run(worker: &mut Worker, args: Args<'_>) -> Result<(), CmdError> {
+fn dry_run(setting: &Setting<'_>, args: Args<'_>, reply: &mut Reply) -> Result<(), CmdError> {
     let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-    let user = worker
-        .shared
-        .acl
-        .get(&args[2])
-        .ok_or_else(|| CmdError::text(format!("ERR User '{}' not found", shown(&args[2]))))?;
-    let spec = find_command(worker, args.slice(3))
+    let user =
+        setting.acl.get(&args[2]).ok_or_else(|| CmdError::text(format!("ERR User '{}' not found", shown(&args[2]))))?;
+    let spec = (setting.find)(args.slice(3))
         .ok_or_else(|| CmdError::text(format!("ERR Command '{}' not found", shown(&args[3]))))?;
     let call = TailView::new(&args, 3);
     if !table::arity_ok(spec, args.len() - 3) {
         return Err(CmdError::text(format!("ERR wrong number of arguments for '{}' command", spec.name)));
     }
     match check::check(&user.rules(), spec, &call) {
-        Ok(()) => worker.reply.ok(),
+        Ok(()) => reply.ok(),
         Err(denied) => {
             let object = args.get(3 + denied.position()).unwrap_or_default();
             let sentence = denied.full_sentence(&user.name, spec, object);
-            worker.reply.bulk(sentence);
+            reply.bulk(sentence);
         }
     }
     Ok(())

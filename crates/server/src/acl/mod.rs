@@ -13,7 +13,7 @@
 //! - [`commands`]: the ACL commands; [`session`]: AUTH and what sessions keep.
 
 pub mod check;
-pub(crate) mod commands;
+pub mod commands;
 pub mod file;
 pub mod log;
 pub mod rules;

@@ -3,13 +3,14 @@
 use super::check::{self, Denied};
 use super::log::{Context, Reason, Refusal};
 use super::rules::{self, PasswordHash, Rules};
-use super::{DEFAULT_USER, User};
+use super::{Acl, DEFAULT_USER, User};
 use crate::session::{Session, State};
 use crate::worker::{Message, Worker};
 use commands::CmdError;
 use commands::table::CommandSpec;
 use commands::table::keys::ArgView;
 use net::{ConnId, Conns};
+use resp::Args;
 use std::sync::Arc;
 
 /// The password or the user is wrong: which of them is not told.
@@ -37,6 +38,15 @@ fn may_log_in(rules: Option<&Rules>, password: &[u8]) -> bool {
         rules.map_or(&nobody[..], |rules| if rules.passwords.is_empty() { &nobody } else { &rules.passwords });
     let is_right = passwords.iter().fold(false, |found, kept| found | is_same(&given, kept));
     rules.is_some_and(|rules| rules.enabled & (rules.nopass | is_right))
+}
+
+impl Acl {
+    /// The user of a name, if it may log in with this password. The answer takes the same time whatever is wrong.
+    pub fn log_in(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
+        let user = self.get(name);
+        let rules = user.as_ref().map(|user| user.rules());
+        user.filter(|_| may_log_in(rules.as_deref(), password))
+    }
 }
 
 impl Worker {
@@ -105,11 +115,7 @@ impl Worker {
         password: &[u8],
         command: &[u8],
     ) -> Result<(), CmdError> {
-        let user = self.shared.acl.get(name);
-        let rules = user.as_ref().map(|user| user.rules());
-        if may_log_in(rules.as_deref(), password)
-            && let Some(user) = user
-        {
+        if let Some(user) = self.shared.acl.log_in(name, password) {
             session.state.remove(State::UNAUTHENTICATED);
             session.user = if *user.name == *DEFAULT_USER { None } else { Some(user) };
             session.rights_version = 0;
@@ -143,17 +149,15 @@ impl Worker {
         check::check(&self.user_of(session).rules(), spec, args)
     }
 
-    /// The error for a SORT that looks at keys its user may not read.
-    pub(crate) fn sort_refusal<A: ArgView + ?Sized>(
-        &self,
-        session: &Session,
-        spec: &CommandSpec,
-        args: &A,
-    ) -> Option<CmdError> {
+    /// The error for a SORT that looks at keys its user may not read, or that a cluster does not let it look at.
+    pub(crate) fn sort_refusal(&self, session: &Session, spec: &CommandSpec, args: Args<'_>) -> Option<CmdError> {
+        if let Some(error) = self.sort_refusal_in_cluster(spec, args) {
+            return Some(error);
+        }
         if !session.state.has(State::RESTRICTED) {
             return None;
         }
-        check::sort_refusal(&self.user_of(session).rules(), spec, args)
+        check::sort_refusal(&self.user_of(session).rules(), spec, &args)
     }
 
     /// Notes that a command was refused, and gives the sentence that tells it, without `NOPERM`.

@@ -131,9 +131,11 @@ impl Directive {
         (self.read)(config) != (self.read)(default)
     }
 
-    /// Parses `arguments` and writes them into `config`. Returns whether that changed anything; the
-    /// error is the text for the user.
-    pub(super) fn set(&self, config: &mut Config, arguments: &[Vec<u8>]) -> Result<bool, String> {
+    /// Parses `arguments` and writes them into `config`. Returns whether that changed anything.
+    ///
+    /// # Errors
+    /// The text for the user.
+    pub fn set(&self, config: &mut Config, arguments: &[Vec<u8>]) -> Result<bool, String> {
         let current = (self.read)(config);
         let value = self.kind.parse(arguments, &current)?;
         let changed = value != current || self.reloads();

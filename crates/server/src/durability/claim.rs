@@ -246,7 +246,8 @@ fn version(config: &Config) -> u16 {
     u16::try_from(config.rdb_version).unwrap_or(RDB_VERSION)
 }
 
-fn record_form(config: &Config) -> RecordForm {
+/// How records are written by this configuration.
+pub(crate) fn record_form(config: &Config) -> RecordForm {
     let policy = settings::policy(config.maxmemory_policy);
     #[allow(clippy::cast_sign_loss)]
     let (factor, decay) = (config.lfu_log_factor as u32, config.lfu_decay_time as u32);

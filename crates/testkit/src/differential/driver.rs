@@ -58,6 +58,8 @@ pub struct Pair {
     pub same_version: bool,
     /// Versions, as the servers say them.
     pub versions: [String; 2],
+    /// Ports of the servers behind the subject, if it is a proxy.
+    pub behind: Vec<u16>,
 }
 
 pub(super) const SUBJECT: usize = 0;
@@ -77,7 +79,7 @@ impl Pair {
         }
         let minor = |version: &str| version.rsplit_once('.').map(|(start, _)| start.to_owned());
         let same_version = minor(&versions[SUBJECT]) == minor(&versions[PEER]);
-        Ok(Pair { launches, servers, same_version, versions })
+        Ok(Pair { launches, servers, same_version, versions, behind: Vec::new() })
     }
 
     /// Replaces servers that ended. Returns the ends of their logs.
@@ -151,6 +153,9 @@ impl<'a> Run<'a> {
                         for (setting, value) in &episode.settings {
                             // A server that does not know one answers with an error.
                             client.call(&["CONFIG", "SET", setting, value])?;
+                            for port in pair.behind.iter().filter(|_| side == SUBJECT) {
+                                Client::connect(*port)?.call(&["CONFIG", "SET", setting, value])?;
+                            }
                         }
                     } else if episode.protocol == 3 {
                         client.call(&["HELLO", "3"])?;

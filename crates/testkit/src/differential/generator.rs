@@ -40,6 +40,8 @@ pub struct Generator {
     pubsub: Vec<Shape>,
     blocking: Vec<(Shape, Shape)>,
     protocol: Option<u8>,
+    /// Whether the episodes are for a proxy.
+    pub(super) is_proxied: bool,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,7 @@ impl Generator {
             pubsub: PUBSUB.iter().map(|text| Shape::parse(text)).collect(),
             blocking: BLOCKING.iter().map(|(first, second)| (Shape::parse(first), Shape::parse(second))).collect(),
             protocol,
+            is_proxied: false,
         })
     }
 
@@ -97,6 +100,7 @@ impl Generator {
                 }
             }
         }
+        let steps = if self.is_proxied { super::proxied::fit(steps) } else { steps };
         Episode { seed, protocol, settings, steps }
     }
 

@@ -11,6 +11,7 @@ mod followup;
 pub mod generator;
 pub mod grammar;
 pub mod keyspace;
+mod proxied;
 pub mod rules;
 pub mod shapes;
 pub mod shrink;
@@ -41,6 +42,8 @@ pub struct Options {
     pub protocol: Option<u8>,
     /// Failures after which to stop; at most one is kept for each command name.
     pub failures_max: usize,
+    /// The subject is a proxy: ports of the servers behind it, which get the episodes' settings.
+    pub behind: Vec<u16>,
 }
 
 /// What was found.
@@ -76,8 +79,10 @@ pub struct Finding {
 /// # Errors
 /// When a server does not start, or the options make no sense.
 pub fn run(options: &Options, mut progress: impl FnMut(&Report)) -> io::Result<Report> {
-    let generator = Generator::new(&options.families, options.protocol).map_err(io::Error::other)?;
+    let mut generator = Generator::new(&options.families, options.protocol).map_err(io::Error::other)?;
+    generator.is_proxied = !options.behind.is_empty();
     let mut pair = Pair::start(options.subject.clone(), options.peer.clone())?;
+    pair.behind.clone_from(&options.behind);
     let mut report = Report { versions: pair.versions.clone(), ..Report::default() };
     let mut seed = options.seed;
     while report.commands < options.commands && report.findings.len() < options.failures_max {
