@@ -145,7 +145,7 @@ fn protocol_and_database_belong_to_the_session() {
     two.check("SELECT 5", "+OK");
     two.check("GET here", "5");
     two.check("SELECT 16", "-ERR DB index is out of range");
-    two.check("SELECT x", "-ERR invalid DB index");
+    two.check("SELECT x", "-ERR value is not an integer or out of range");
     two.check("GET here", "5");
     let mut direct = server.client();
     direct.check("DBSIZE", ":1");
