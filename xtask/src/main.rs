@@ -17,7 +17,7 @@ const HELP: &str = "\
 usage: cargo xtask TASK [options]
 
   test      everything that must hold before a change is merged; .ci/run calls this
-  up        build, start a server, and say how to connect
+  up        build, start a whole cluster (or a server), and say how to connect
   bench     speed and memory beside redis-server, as ratios with their targets
   diff      random commands to Oxidis and to redis-server, replies compared
   hostile   malformed, greedy and heavy clients, and what others feel of them

@@ -20,7 +20,9 @@ pub fn of(bytes: &[u8]) -> u16 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "pclmulqdq")]
 fn by_multiplication(bytes: &[u8]) -> u16 {
-    use std::arch::x86_64::{_mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm_xor_si128};
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm_xor_si128,
+    };
     let factors = (_mm_cvtsi64_si128(INVERSE.cast_signed()), _mm_cvtsi64_si128(POLYNOMIAL));
     let reduce = |word: u64| {
         let word = _mm_cvtsi64_si128(word.cast_signed());

@@ -160,6 +160,11 @@ impl Keyspace {
             .any(|index| all.iter().map(|counters| counters.expiring[index].load(Ordering::Relaxed)).sum::<i64>() != 0)
     }
 
+    /// Whose the slot is, as a hint: it may change at any moment. See [`crate::LockSet::tenure`].
+    pub fn tenure_hint(&self, slot: Slot) -> crate::slot::Tenure {
+        crate::slot::Tenure::from_bits(self.slots[slot.index()].tenure.load(Ordering::Relaxed))
+    }
+
     /// Prefetches the slot's lock and table head.
     #[inline]
     pub fn prefetch_slot(&self, slot: Slot) {

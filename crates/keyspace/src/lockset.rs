@@ -9,11 +9,12 @@ use crate::hashing::hash_key;
 use crate::journal::effects::Effects;
 use crate::keyspace::{Counters, Keyspace};
 use crate::lock::Wake;
-use crate::slot::{Db, DbIndex, Slot, SlotData};
+use crate::slot::{Db, DbIndex, Slot, SlotData, Tenure};
 use crate::snapshot::Hand;
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Capacity kept for stretches of a followed stream.
 const FOLLOWED_KEPT: usize = 64 << 10;
@@ -184,6 +185,12 @@ impl LockSet {
         }
     }
 
+    /// Records a command that work outside any client's command came to. The slots of its keys must be held; it is appended
+    /// to the journal before they go back.
+    pub fn record(&mut self, db: DbIndex, words: &[&[u8]]) {
+        self.effects.note(db, words.iter().copied(), false);
+    }
+
     /// For commands that hold no slot: has what they did appended to the journal.
     pub fn flush_effects(&mut self) {
         if !self.effects.is_open() {
@@ -340,6 +347,40 @@ impl LockSet {
         }
         if self.inside {
             self.leave();
+        }
+    }
+
+    /// Whose the slot is. Only while it is held (or the gate closed) it cannot change.
+    #[inline]
+    pub fn tenure(&self, slot: Slot) -> Tenure {
+        // Relaxed: the slot's lock orders it; who asks without the lock gets a hint.
+        Tenure::from_bits(self.keyspace.slots[slot.index()].tenure.load(Ordering::Relaxed))
+    }
+
+    /// Sets whose a held slot is.
+    ///
+    /// # Panics
+    /// When the slot is not held: a bug in the caller.
+    pub fn set_tenure(&mut self, slot: Slot, tenure: Tenure) {
+        assert!(self.holds(slot), "slot {slot:?} is not locked");
+        self.keyspace.slots[slot.index()].tenure.store(tenure.bits(), Ordering::Relaxed);
+    }
+
+    /// Whoever watches a key of the held slot will find it changed.
+    pub fn break_watches(&self, slot: Slot) {
+        self.slot(slot).break_watches();
+    }
+
+    /// Notes whom to tell that the keys of the held slot that they remember are gone.
+    pub fn invalidate_slot(&mut self, slot: Slot, events: &mut Events) {
+        let keyspace = self.keyspace().clone();
+        let data = self.slot_mut(slot);
+        let Some(extras) = &mut data.extras else { return };
+        while let Some(invalidation) = extras.untrack_any(&keyspace.tracking) {
+            events.invalidations.push(invalidation);
+        }
+        if extras.is_empty() {
+            data.extras = None;
         }
     }
 

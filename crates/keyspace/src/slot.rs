@@ -7,6 +7,7 @@ use crate::lock::SlotLock;
 use crate::table::Table;
 use crate::waiters::Extras;
 use std::cell::UnsafeCell;
+use std::sync::atomic::AtomicU8;
 
 /// Index of a slot, below [`SlotSpace::count`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -135,11 +136,76 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
+/// Whose a slot is: a set of bits, none of which is ever set unless the server is part of a cluster. They change under the
+/// slot's lock, so whoever holds it knows that what it sees stays true until it gives it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tenure(u8);
+
+impl Tenure {
+    /// It is served here.
+    pub const SERVED: Tenure = Tenure(0);
+    /// It is another's: what it may hold is hidden.
+    pub const FOREIGN: Tenure = Tenure(1);
+    /// It is kept for another server, which takes the writes: served to those who want to read from a replica.
+    pub const REPLICATED: Tenure = Tenure(1 << 1);
+    /// It is held: nobody may look at it or change it until it is known whose it is.
+    pub const HELD: Tenure = Tenure(1 << 2);
+    /// It is being taken over from its owner, and foreign until then.
+    pub const IMPORTED: Tenure = Tenure(1 << 3);
+
+    pub(crate) const fn from_bits(bits: u8) -> Tenure {
+        Tenure(bits)
+    }
+
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The bits of both.
+    #[must_use]
+    pub const fn with(self, other: Tenure) -> Tenure {
+        Tenure(self.0 | other.0)
+    }
+
+    /// The bits of this one that `other` has not.
+    #[inline]
+    #[must_use]
+    pub const fn without(self, other: Tenure) -> Tenure {
+        Tenure(self.0 & !other.0)
+    }
+
+    /// Whether all bits of `other` are set.
+    #[inline]
+    pub const fn has(self, other: Tenure) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether nothing is in the way of a command.
+    #[inline]
+    pub const fn is_served(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether walks over the keyspace show what the slot holds.
+    #[inline]
+    pub const fn is_visible(self) -> bool {
+        self.0 & Tenure::FOREIGN.0 == 0
+    }
+
+    /// Whether this server by itself may remove keys: those whose time is over, or to make room.
+    #[inline]
+    pub const fn may_shrink(self) -> bool {
+        self.0 & (Tenure::FOREIGN.0 | Tenure::HELD.0) == 0
+    }
+}
+
 /// A slot's lock and what it guards, on cache lines of their own.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub(crate) struct SlotCell {
     pub(crate) lock: SlotLock,
+    /// Bits of a [`Tenure`]: changed under the lock, on its cache line.
+    pub(crate) tenure: AtomicU8,
     pub(crate) contents: UnsafeCell<SlotData>,
 }
 
@@ -240,6 +306,19 @@ impl SlotData {
     /// How many keys somebody waits for.
     pub fn waited_keys(&self) -> usize {
         self.extras.as_ref().map_or(0, |extras| extras.waited_keys().count())
+    }
+
+    /// Marks all watchers: what they watch is elsewhere from now on.
+    pub(crate) fn break_watches(&self) {
+        let Some(extras) = &self.extras else { return };
+        for flag in extras.watched().flat_map(|(_, _, flags)| flags) {
+            flag.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// Keys of all databases, those whose time is over included.
+    pub fn key_count(&self) -> usize {
+        self.dbs().map(|(_, db)| db.len()).sum()
     }
 
     /// All databases that were ever written here.

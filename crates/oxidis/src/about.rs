@@ -42,6 +42,9 @@ fn tools() -> Vec<Tool> {
         proxy::tool(),
         cli::tool(),
         benchmark::tool(),
+        manager::up::tool(),
+        manager::tool(),
+        manager::admin::tool(),
         doctor::tool(),
         check_rdb_tool(),
         check_aof_tool(),
@@ -60,13 +63,15 @@ fn oxidis() -> Tool {
     Tool {
         summary: "Redis-compatible data layer in one binary",
         usage: &["PROGRAM TOOL [ARGUMENTS]", "PROGRAM help [TOOL [SECTION]]"],
-        about: "The tools are a server, a proxy, a client, a load generator and what belongs to them; each has a page of its own.",
+        about: "The tools are a server, a proxy, a client, a load generator, a cluster's manager and what belongs to them; \
+                each has a page of its own.",
         sections: Cow::Borrowed(SECTIONS),
         operands: Operands::Words(words.collect()),
         examples: &[
             ("oxidis server --port 7000", "Runs a server."),
             ("oxidis cli -p 7000 set greeting hello", "Asks it."),
             ("oxidis benchmark -p 7000 -t set,get -n 100000 -P 16", "Measures it."),
+            ("oxidis up", "A whole cluster on this machine."),
             ("oxidis doctor --clients 120000", "Can this machine hold so many clients?"),
         ],
         ..Tool::EMPTY
@@ -159,10 +164,23 @@ fn man_tool() -> Tool {
         about: "Shows the manual page of a tool, or of oxidis: through man on a terminal, else as it is.",
         sections: Cow::Borrowed(MAN_SECTIONS),
         operands: Operands::Words(
-            ["server", "proxy", "cli", "benchmark", "doctor", "check-rdb", "check-aof", "completions", "man"]
-                .iter()
-                .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
-                .collect(),
+            [
+                "server",
+                "proxy",
+                "cli",
+                "benchmark",
+                "up",
+                "manager",
+                "admin",
+                "doctor",
+                "check-rdb",
+                "check-aof",
+                "completions",
+                "man",
+            ]
+            .iter()
+            .map(|name| Word { name: (*name).to_owned(), summary: String::new(), next: Vec::new() })
+            .collect(),
         ),
         rules: Rules::FREE,
         examples: &[

@@ -26,6 +26,7 @@ static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 static ALLOCATOR: Counting<System> = Counting(System);
 
 fn main() -> ExitCode {
+    manager::up::follow_parent();
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
     let mut rest: Vec<OsString> = arguments.collect();
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
         "benchmark" => return benchmark::run(&rest, &called),
         "cli" => cli::run(&called, &rest),
         "doctor" => doctor::run(&called, &rest),
+        "manager" => manager::run(&called, &rest),
+        "admin" => manager::admin::run(&called, &rest),
+        "up" => manager::up::run(&called, &rest),
         "check-rdb" => match about::help_of(&tool, &called, &rest) {
             Some(code) => code,
             None => rdb::check::run(&called, &rest, &RealDisk, server::process::REDIS_VERSION),

@@ -8,7 +8,20 @@ use std::path::Path;
 use common::{Ran, oxidis, run};
 use testkit::binary;
 
-const TOOLS: [&str; 8] = ["server", "cli", "benchmark", "doctor", "check-rdb", "check-aof", "completions", "man"];
+const TOOLS: [&str; 12] = [
+    "server",
+    "proxy",
+    "cli",
+    "benchmark",
+    "up",
+    "manager",
+    "admin",
+    "doctor",
+    "check-rdb",
+    "check-aof",
+    "completions",
+    "man",
+];
 
 fn found(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,15 +1,12 @@
 //! A primary that sends nonsense: the replica drops the link, keeps its data and goes on.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "common/replicas.rs"]
-mod replicas;
-
-use replicas::{log_of, ours};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use testkit::replicas::{log_of, ours};
 use testkit::wait_until;
 
 /// Answers the handshake up to PSYNC; gives the connection.
@@ -54,6 +51,14 @@ fn serve(answers: Vec<Vec<u8>>) -> (u16, Arc<AtomicU64>) {
     (port, done)
 }
 
+/// Ends a snapshot with its mark and checksum.
+fn closed(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = [bytes, b"\xff"].concat();
+    let sum = testkit::snapshot::crc64(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
 fn answers() -> Vec<Vec<u8>> {
     let id = "a".repeat(40);
     let mark = "m".repeat(40);
@@ -80,6 +85,12 @@ fn answers() -> Vec<Vec<u8>> {
         marked(&rdb),
         // A string of a length that is not there.
         marked(b"REDIS0011\x00\x01k\x80\xff\xff\xff\xff"),
+        // Right to the checksum, but for a value: a sorted set's listpack whose scores are none, and a set with a member
+        // that comes twice.
+        marked(&closed(b"REDIS0011\xfe\x00\x11\x01z\x0d\x0d\0\0\0\x02\0\x81m\x02\x81x\x02\xff")),
+        marked(&closed(b"REDIS0011\xfe\x00\x00\x01k\x01v\x02\x01s\x02\x01a\x01a")),
+        // A library that is none.
+        marked(&closed(b"REDIS0011\xf5\x0bnot a shebang")),
         // All is well but the checksum.
         marked(b"REDIS0011\x00\x01k\x01v\xff12345678"),
         vec![b'x'; 100_000],

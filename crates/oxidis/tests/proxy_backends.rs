@@ -36,7 +36,8 @@ fn a_dead_backend_fails_its_own_requests_only_and_comes_back() {
     assert!(client.run("GET a").text().starts_with(&refused));
     assert_eq!(at_once(&mut client, "SET b 1"), "OK");
     assert!(at_once(&mut client, "GET a").starts_with(&refused));
-    let replies = client.pipeline(&[vec!["GET", "b"], vec!["GET", "a"], vec!["GET", "b"], vec!["MGET", "a", "b"]]).unwrap();
+    let replies =
+        client.pipeline(&[vec!["GET", "b"], vec!["GET", "a"], vec!["GET", "b"], vec!["MGET", "a", "b"]]).unwrap();
     let texts: Vec<String> = replies.iter().map(testkit::Reply::text).collect();
     assert_eq!((texts[0].as_str(), texts[2].as_str()), ("1", "1"));
     assert!(texts[1].starts_with(&refused) && texts[3].starts_with(&refused), "{texts:?}");
@@ -52,7 +53,8 @@ fn a_dead_backend_fails_its_own_requests_only_and_comes_back() {
 #[test]
 fn a_hung_backend_fails_its_own_requests_only_and_comes_back() {
     let (alive, hung) = (Server::oxidis(&[]), Server::oxidis(&[]));
-    let proxy = start(&halves(alive.port(), hung.port()), &["--backend-timeout", "300", "--backend-connect-timeout", "300"]);
+    let proxy =
+        start(&halves(alive.port(), hung.port()), &["--backend-timeout", "300", "--backend-connect-timeout", "300"]);
     let (mut waiting, mut other) = (proxy.client(), proxy.client());
     other.check("MSET a 1 b 2", "+OK");
     hung.signal(Signal::Stop).unwrap();
@@ -94,9 +96,11 @@ fn a_request_that_may_have_been_run_is_not_sent_again() {
     assert_eq!(texts, ["fine", &ended, &ended]);
     assert!(backend.requests() <= 3, "{} requests", backend.requests());
     let fine = |client: &mut Client| {
-        wait_until("the backend to be used again", Duration::from_secs(5), || match client.run("GET x").text().as_str() {
-            "fine" => Ok(()),
-            other => Err(other.to_owned()),
+        wait_until("the backend to be used again", Duration::from_secs(5), || {
+            match client.run("GET x").text().as_str() {
+                "fine" => Ok(()),
+                other => Err(other.to_owned()),
+            }
         });
     };
     fine(&mut client);

@@ -1,11 +1,8 @@
 //! Replication with ourselves and with Redis, in both roles, over good and bad networks.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "common/replicas.rs"]
-mod replicas;
-
-use replicas::{Writer, equal, follow, link, log_of, ours, redis, up};
 use std::time::Duration;
+use testkit::replicas::{Writer, equal, follow, link, log_of, ours, redis, up};
 use testkit::{Client, Proxy, Reply, Server, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(15);
@@ -274,7 +271,7 @@ fn both_sides_survive_a_restart_with_a_partial_resync() {
     let directory = tempfile::tempdir().unwrap();
     let primary = ours(&[]);
     primary.client().check("SET a 1", "+OK");
-    let launch = replicas::launch_ours(&["--save", "900 1"]).directory(directory.path());
+    let launch = testkit::replicas::launch_ours(&["--save", "900 1"]).directory(directory.path());
     let mut replica = launch.start();
     follow(&replica, primary.port());
     primary.client().check("SET b 1; WAIT 1 5000", "+OK; :1");
@@ -322,4 +319,52 @@ fn the_client_fetches_snapshots_and_shows_the_stream() {
         shown.wait().unwrap();
         assert!(found);
     }
+}
+
+#[test]
+fn the_link_to_the_primary_is_a_client_that_can_be_killed() {
+    let (primary, replica) = (ours(&[]), ours(&[]));
+    follow(&replica, primary.port());
+    let mut client = replica.client();
+    let list = client.run("CLIENT LIST TYPE master").text();
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(list.contains(&format!(" addr=127.0.0.1:{} ", primary.port())), "{list}");
+    assert!(list.contains(" flags=M ") && list.contains(" user=(superuser) "), "{list}");
+    assert_eq!(client.run("CLIENT LIST").text().lines().count(), 2);
+    client.check("CLIENT KILL TYPE master", ":1");
+    wait_until("the link is made again", LIMIT, || {
+        let resynced = primary.client().info("sync_partial_ok");
+        if resynced.as_deref() == Some("1") { Ok(()) } else { Err(resynced) }
+    });
+    up(&replica);
+    primary.client().check("SET a 1; WAIT 1 5000", "+OK; :1");
+}
+
+#[test]
+fn waitaof_counts_the_logs_of_replicas_and_wakes_when_they_are_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let primary = testkit::replicas::launch_ours(&["--appendonly", "yes"]).directory(directory.path()).start();
+    let (with, without) = (ours(&["--appendonly", "yes"]), ours(&[]));
+    follow(&with, primary.port());
+    follow(&without, primary.port());
+    let mut client = primary.client();
+    // The replica's log begins with a base that is still being written.
+    wait_until("the replica's log", LIMIT, || match with.client().info("aof_rewrite_in_progress").as_deref() {
+        Some("0") => Ok(()),
+        other => Err(other.map(str::to_owned)),
+    });
+    client.check("SET a 1; WAITAOF 1 1 10000", "+OK; [:1 :1]");
+    client.check("SET b 1", "+OK");
+    let there = client.run("WAITAOF 0 1 10000").to_string();
+    assert!(there.ends_with(" :1]"), "{there}");
+    let turns = |client: &mut Client| client.info("eventloop_cycles").unwrap().parse::<u64>().unwrap();
+    // Whoever waits is parked: the loop does not run hot for it.
+    let mut waiting = primary.client();
+    let before = turns(&mut client);
+    waiting.send(&["WAITAOF", "0", "2", "600"]).unwrap();
+    assert_eq!(waiting.read().unwrap().to_string(), "[:1 :1]");
+    let used = turns(&mut client) - before;
+    assert!(used < 2_000, "{used} turns");
+    client.check("MULTI; SET c 1; WAITAOF 0 1 0; EXEC", "+OK; +QUEUED; +QUEUED; [+OK [...");
+    with.client().check("WAITAOF 0 0 0", "-ERR WAITAOF cannot be used with replica instances...");
 }

@@ -1,73 +1,11 @@
 //! Stock sentinels watch two of ours and fail over between them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "common/replicas.rs"]
-mod replicas;
-
-use replicas::{equal, follow, launch_ours, log_of, up};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use testkit::process::Signal;
-use testkit::{Client, Reply, Server, binary, server::free_port, wait_until};
-
-/// A sentinel; ended when dropped.
-struct Sentinel {
-    child: Child,
-    port: u16,
-    _directory: tempfile::TempDir,
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Sentinel {
-    fn watch(primary: u16) -> Sentinel {
-        let program = binary::peer("redis-server").expect("redis-server is missing: apt-get install redis-server");
-        let directory = tempfile::tempdir().unwrap();
-        let port = free_port().unwrap();
-        let path = directory.path().join("sentinel.conf");
-        let text = format!(
-            "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor ours 127.0.0.1 {primary} 2\n\
-             sentinel down-after-milliseconds ours 1000\nsentinel failover-timeout ours 10000\n",
-            directory.path().display()
-        );
-        std::fs::write(&path, text).unwrap();
-        let log = std::fs::File::create(directory.path().join("log")).unwrap();
-        let child = Command::new(program)
-            .arg(&path)
-            .arg("--sentinel")
-            .stdout(log.try_clone().unwrap())
-            .stderr(Stdio::from(log))
-            .spawn()
-            .unwrap();
-        let sentinel = Sentinel { child, port, _directory: directory };
-        wait_until("a sentinel answers", Duration::from_secs(20), || match Client::connect(port) {
-            Ok(mut client) => client.call(&["PING"]).map(drop).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        });
-        sentinel
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(self.port).unwrap()
-    }
-
-    /// A field of what it knows of the primary.
-    fn field(&self, name: &str) -> String {
-        let Reply::Array(words) = self.client().run("SENTINEL MASTER ours") else { return String::new() };
-        let words: Vec<String> = words.iter().map(Reply::text).collect();
-        words.chunks(2).find(|pair| pair[0] == name).map(|pair| pair[1].clone()).unwrap_or_default()
-    }
-
-    /// The port of the primary that clients are told.
-    fn primary(&self) -> String {
-        self.client().run("SENTINEL GET-MASTER-ADDR-BY-NAME ours").to_string()
-    }
-}
+use testkit::replicas::{equal, follow, launch_ours, log_of, up};
+use testkit::sentinel::Sentinel;
+use testkit::{Client, Reply, Server, wait_until};
 
 fn start(directory: &std::path::Path) -> Server {
     // CONFIG REWRITE, which sentinels ask for, needs a file.

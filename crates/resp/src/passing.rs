@@ -155,25 +155,27 @@ impl Passing {
             return if rest.len() > LINE_BYTES_MAX { Err(ReplyError::Line) } else { Ok(None) };
         }
         self.values = self.values.max(1);
-        Ok(Some(at + match line {
-            Line::Incomplete => 0,
-            Line::Value(end) => {
-                self.values -= 1;
-                end
-            }
-            Line::Bulk(end, body) => {
-                self.body = body;
-                end
-            }
-            Line::Aggregate(end, count) => {
-                self.values = (self.values - 1).checked_add(count).ok_or(ReplyError::Length)?;
-                end
-            }
-            Line::Attributes(end, count) => {
-                self.values = self.values.checked_add(count).ok_or(ReplyError::Length)?;
-                end
-            }
-        }))
+        Ok(Some(
+            at + match line {
+                Line::Incomplete => 0,
+                Line::Value(end) => {
+                    self.values -= 1;
+                    end
+                }
+                Line::Bulk(end, body) => {
+                    self.body = body;
+                    end
+                }
+                Line::Aggregate(end, count) => {
+                    self.values = (self.values - 1).checked_add(count).ok_or(ReplyError::Length)?;
+                    end
+                }
+                Line::Attributes(end, count) => {
+                    self.values = self.values.checked_add(count).ok_or(ReplyError::Length)?;
+                    end
+                }
+            },
+        ))
     }
 }
 
@@ -184,7 +186,9 @@ fn short_reply(rest: &[u8]) -> Option<usize> {
     let word = *rest.first_chunk::<4>()?;
     let len = match word {
         [b'$', one @ b'0'..=b'9', b'\r', b'\n'] => 4 + usize::from(one - b'0') + 2,
-        [b'$', ten @ b'1'..=b'9', one @ b'0'..=b'9', b'\r'] => 5 + usize::from(ten - b'0') * 10 + usize::from(one - b'0') + 2,
+        [b'$', ten @ b'1'..=b'9', one @ b'0'..=b'9', b'\r'] => {
+            5 + usize::from(ten - b'0') * 10 + usize::from(one - b'0') + 2
+        }
         [b':', b'0'..=b'9', b'\r', b'\n'] => return Some(4),
         [b'+', b'O', b'K', b'\r'] | [b'$', b'-', b'1', b'\r'] | [b'*', b'-', b'1', b'\r'] => 5,
         [b'_', b'\r', b'\n', _] => return Some(3),

@@ -330,6 +330,12 @@ fn run_workers(
     // From the first connection on clients are told to wait.
     let loading = LoadingState::begin(shared, 0);
     shared.startup_memory.store(keyspace::memory::used_bytes(), Ordering::Relaxed);
+    // A member of a cluster serves nothing before it knows what is its own.
+    let kept = crate::cluster::store::load(&shared.config.snapshot());
+    let is_member = kept.is_some();
+    if let Some(kept) = kept {
+        shared.control_waiting(move |control| control.become_member(kept));
+    }
     let mut threads = Vec::new();
     for (index, builder) in builders.into_iter().enumerate() {
         let shared = shared.clone();
@@ -355,6 +361,9 @@ fn run_workers(
         .set(Box::new(move || of_history.upgrade().and_then(|shared| crate::replication::file_history(&shared))));
     if load_at_start(shared, loading) {
         shared.follow_at_start();
+        if is_member && let Some(Err(error)) = shared.control_waiting(|control| control.start_agent()) {
+            log!(Level::Warning, "This server cannot take part in its cluster: {error}");
+        }
         ready();
     } else if !shared.stopping.load(Ordering::Relaxed) {
         shared.stop(1);

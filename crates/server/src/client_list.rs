@@ -5,6 +5,7 @@
 //! a time, one portion a turn, so that a list of 120,000 clients holds nobody up.
 
 use crate::process::now_ms;
+use crate::replication::Phase;
 use crate::session::{Session, State};
 use crate::worker::{Message, Worker};
 use keyspace::waiters::Waiter;
@@ -227,6 +228,15 @@ impl Worker {
             self.ask_worker(self.index as usize + 1, gathering);
         } else if is_last {
             let mut gathered = std::mem::take(&mut *gathering.gathered.lock());
+            if let Some((line, text)) = describe_link(self)
+                && match &gathering.scope {
+                    Scope::Own => false,
+                    Scope::Ids(ids) => ids.contains(&line.id),
+                    Scope::All => true,
+                }
+            {
+                gathered.add(vec![line], text);
+            }
             if gathering.scope != Scope::All || gathered.lines.len() <= INLINE_LINES {
                 gathered.lines.sort_unstable_by_key(|line| line.id);
             }
@@ -285,6 +295,36 @@ impl Worker {
             end: 0,
         })
     }
+}
+
+/// The line of the link to the primary, if it stands: it is no connection of a worker's.
+fn describe_link(worker: &Worker) -> Option<(ClientLine, Vec<u8>)> {
+    let replication = &worker.shared.replication;
+    if replication.phase() != Phase::Connected {
+        return None;
+    }
+    let client = replication.link.client.lock();
+    let (session, local, fd) = client.as_ref()?;
+    let mut text = Vec::new();
+    let about = Buffers { fd: *fd, input: 0, output: 0, held: 0 };
+    write_line(&mut text, session, *local, &about, now_ms() / 1000, &worker.config.unixsocket);
+    // It has the rights of nobody in the list of users.
+    let text = String::from_utf8_lossy(&text).replacen(" flags=N ", " flags=M ", 1).replacen(
+        " user=default ",
+        " user=(superuser) ",
+        1,
+    );
+    let line = ClientLine {
+        id: session.id.0,
+        worker: u16::MAX,
+        conn: ConnId::from_u64(0),
+        kind: ClientKind::Master,
+        waiter: None,
+        portion: 0,
+        start: 0,
+        end: text.len(),
+    };
+    Some((line, text.into_bytes()))
 }
 
 fn kind_of(session: &Session) -> ClientKind {

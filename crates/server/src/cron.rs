@@ -153,7 +153,7 @@ impl Worker {
             let mut stay = false;
             if self.locks.try_lock(slot) {
                 let mut view = DbView::new(&mut self.locks, &mut self.events, DbIndex(0), self.now_ms, self.clock);
-                if view.is_expiry_due(slot) {
+                if view.locks.tenure(slot).may_shrink() && view.is_expiry_due(slot) {
                     let visit = view.expire_slot(slot, EXPIRE_ENTRIES);
                     expired += visit.expired;
                     stay = visit.more;

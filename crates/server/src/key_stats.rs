@@ -298,6 +298,7 @@ impl Worker {
         let Some(stats) = self.shared.key_stats.get(of_worker) else { return };
         let mut stats = stats.lock();
         if is_sample {
+            self.shared.cluster.note_use(slot);
             stats.note_use(db, key, self.now_ms);
         }
         if let Some((kind, size)) = size {

@@ -13,6 +13,7 @@ pub mod aof;
 pub mod boot;
 pub mod client_list;
 pub mod clients;
+pub mod cluster;
 pub mod command_line;
 pub mod config;
 pub mod cron;

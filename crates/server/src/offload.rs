@@ -3,6 +3,7 @@
 //! A command whose cost passes the budget runs here, with its connection parked: the thread takes the command's slots
 //! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
 
+use crate::cluster::admit::Verdict;
 use crate::exec::{route, single};
 use crate::key_stats::note_sizes;
 use crate::process::log::Level;
@@ -11,10 +12,11 @@ use crate::shared::Shared;
 use crate::ticks;
 use crate::tracking::track_reads;
 use crate::worker::{Finished, Message, Part};
-use commands::{CommandId, Ctx, Settings};
+use commands::{CmdError, CommandId, Ctx, Settings};
 use keyspace::eviction::AccessClock;
 use keyspace::gate::{Gate, LongRun};
 use keyspace::journal::effects::Verbatim;
+use keyspace::slot::Tenure;
 use keyspace::tracking::Tracker;
 use keyspace::{DbIndex, DbView, Events, LockSet, NotifyClass, Slot};
 use net::ConnId;
@@ -79,6 +81,8 @@ pub enum Work {
 
 /// Where and how commands run away from their worker.
 pub struct Footing {
+    /// What the client's commands pass over: see [`crate::cluster::admit::allowed`].
+    pub(crate) allowed: Tenure,
     /// Database.
     pub db: DbIndex,
     /// Slots of the keys, ascending.
@@ -130,8 +134,9 @@ fn run(shared: &Arc<Shared>, receiver: &Mutex<Receiver<Job>>) {
     loop {
         let job = receiver.lock().recv();
         let Ok(job) = job else { return };
-        let finished = run_job(shared, &mut locks, job);
-        shared.post(finished.0, Message::Finished(finished.1));
+        if let Some((worker, finished)) = run_job(shared, &mut locks, job) {
+            shared.post(worker, Message::Finished(finished));
+        }
     }
 }
 
@@ -213,7 +218,8 @@ impl Runner<'_> {
     }
 }
 
-fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finished) {
+/// Runs a job. `None`: a slot that it needs is held, so it was put off until that is over.
+fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> Option<(u16, Finished)> {
     let keyspace = shared.keyspace.clone();
     let long_run = begin(&keyspace.gate);
     locks.ask_recording();
@@ -228,7 +234,15 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
         Work::Command { args, footing } => {
             let mut runner = Runner::new(locks, reply, footing);
             runner.lock(job.id, args.as_args());
-            runner.run(job.id, args.as_args());
+            match runner.verdict(shared) {
+                Verdict::Runs => runner.run(job.id, args.as_args()),
+                Verdict::Refused(error) => runner.refuse(job.id, error),
+                Verdict::Waits | Verdict::Again => {
+                    let kept = Job { work: Work::Command { args, footing: runner.footing }, ..job };
+                    put_off(shared, runner.locks, kept);
+                    return None;
+                }
+            }
             if let Some(stats) = shared.key_stats.get(job.worker as usize) {
                 let spec = route::of(route::routes(), job.id).spec;
                 runner.with_ctx(|ctx| note_sizes(stats, &ctx.db, spec, args.as_args()));
@@ -238,7 +252,15 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
         Work::Transaction { queue, watch, footing } => {
             let mut runner = Runner::new(locks, reply, footing);
             runner.locks.lock_all(&runner.footing.slots);
-            runner.run_transaction(&queue, watch.as_ref());
+            match runner.verdict(shared) {
+                Verdict::Runs => runner.run_transaction(&queue, watch.as_ref()),
+                Verdict::Refused(error) => runner.refuse(job.id, error),
+                Verdict::Waits | Verdict::Again => {
+                    let kept = Job { work: Work::Transaction { queue, watch, footing: runner.footing }, ..job };
+                    put_off(shared, runner.locks, kept);
+                    return None;
+                }
+            }
             runner.end()
         }
     };
@@ -248,13 +270,32 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> (u16, Finishe
     let ticks = ticks::now().wrapping_sub(started);
     let mut reply = reply;
     let reply = reply.take();
-    (job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts, upto })
+    Some((job.worker, Finished { conn: job.conn, id: job.id, shown: job.shown, reply, events, ticks, parts, upto }))
+}
+
+/// Keeps a job whose slot is held, and then gives its locks back.
+fn put_off(shared: &Shared, locks: &mut LockSet, job: Job) {
+    shared.cluster.keep_job(job);
+    locks.unlock_all();
 }
 
 impl<'a> Runner<'a> {
     fn new(locks: &'a mut LockSet, reply: Reply, footing: Footing) -> Runner<'a> {
         let events = Events { wanted: footing.wanted, ..Events::default() };
         Runner { locks, events, reply, footing, parts: Vec::new() }
+    }
+
+    /// What a cluster says of the slots, which are locked.
+    fn verdict(&self, shared: &Shared) -> Verdict {
+        if !shared.cluster.is_managed() {
+            return Verdict::Runs;
+        }
+        shared.judge(self.locks, &self.footing.slots, self.footing.allowed)
+    }
+
+    fn refuse(&mut self, id: CommandId, error: CmdError) {
+        self.reply.error(error.0.as_bytes());
+        self.parts.push(Part { id, ticks: 0, failed: Some(error) });
     }
 
     fn end(self) -> (Reply, Events, Vec<Part>) {

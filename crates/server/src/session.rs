@@ -41,11 +41,21 @@ impl State {
     pub const TRACKING: State = State(1 << 16);
     /// It follows us.
     pub const REPLICA: State = State(1 << 17);
+    /// READONLY: it reads slots that this server keeps for another one.
+    pub const READS_REPLICA: State = State(1 << 18);
+    /// It is a proxy of the cluster.
+    pub const PROXY: State = State(1 << 19);
 
     /// Whether all bits of `other` are set.
     #[inline]
     pub fn has(self, other: State) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Those of the bits of `other` that are set.
+    #[must_use]
+    pub fn only(self, other: State) -> State {
+        State(self.0 & other.0)
     }
 
     /// Sets bits.
@@ -62,7 +72,10 @@ impl State {
     #[inline]
     pub fn is_plain(self) -> bool {
         // Watching alone changes nothing until EXEC; eviction protection neither. Rights are looked at there, too.
-        self.0 & !(State::WATCHING.0 | State::NO_EVICT.0 | State::RESTRICTED.0) == 0
+        // So are the slots that a cluster gives to this server.
+        let looked_at =
+            State::WATCHING.0 | State::NO_EVICT.0 | State::RESTRICTED.0 | State::READS_REPLICA.0 | State::PROXY.0;
+        self.0 & !looked_at == 0
     }
 }
 
@@ -127,6 +140,8 @@ pub struct Extra {
     pub shard_channels: Vec<Arc<[u8]>>,
     /// CLIENT TRACKING.
     pub tracking: Option<Box<ClientTracking>>,
+    /// The move whose slots the connection brings.
+    pub importing: Option<u64>,
 }
 
 /// Commands queued by MULTI.

@@ -91,6 +91,8 @@ pub struct Shared {
     pub acl: Acl,
     /// Encrypted connections.
     pub(crate) secure: Secure,
+    /// The cluster that this server belongs to, if it does.
+    pub(crate) cluster: crate::cluster::Cluster,
     /// Path of the config file, if any.
     pub config_file: String,
     /// Path of the executable.
@@ -237,6 +239,7 @@ impl Shared {
             tracking: Tracking::default(),
             acl: Acl::new(&config.requirepass),
             secure: Secure::default(),
+            cluster: crate::cluster::Cluster::default(),
             config_file: config_file.map(|path| path.display().to_string()).unwrap_or_default(),
             executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
             private_tables: AtomicBool::new(false),

@@ -355,6 +355,10 @@ impl Worker {
             self.replica_gone(id);
         }
         self.stop_tracking(id, session);
+        if let Some(move_id) = session.extra.as_ref().and_then(|extra| extra.importing) {
+            let worker = self.index;
+            self.shared.control(move |control| crate::cluster::incoming::connection_lost(control, move_id, worker, id));
+        }
         if session.extra.is_some() {
             self.unwatch_all(session);
             self.abandon_block(session);

@@ -24,9 +24,12 @@ pub mod etcd;
 pub mod history;
 pub mod process;
 pub mod proxy;
+pub mod replicas;
 pub mod reply;
 pub mod responder;
+pub mod sentinel;
 pub mod server;
+pub mod snapshot;
 pub mod text;
 
 pub use authority::{Authority, Certificate};

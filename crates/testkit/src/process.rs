@@ -72,6 +72,49 @@ pub fn use_private_table() -> io::Result<()> {
     }
 }
 
+/// Cuts the power of the file system at `path`: from here on it writes nothing, not even its log, until it is mounted
+/// anew (EXT4_IOC_SHUTDOWN without a flush). Needs the right to administer it.
+///
+/// # Errors
+/// What open(2) and ioctl(2) say.
+pub fn cut_power(path: &std::path::Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    /// `_IOR('X', 125, __u32)`.
+    const SHUTDOWN: libc::Ioctl = 0x8004_587d_u32 as libc::Ioctl;
+    const WITHOUT_FLUSH: u32 = 2;
+    let directory = std::fs::File::open(path)?;
+    // SAFETY: the call reads one u32 through the pointer, which lives across it.
+    match unsafe { libc::ioctl(directory.as_raw_fd(), SHUTDOWN, &WITHOUT_FLUSH) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Freezes a process and waits until none of its threads runs, not even inside the kernel.
+///
+/// # Errors
+/// When the process is gone, or does not stop within ten seconds.
+pub fn freeze(pid: u32) -> io::Result<()> {
+    send_signal(pid, Signal::Stop)?;
+    let end = std::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let mut all_stopped = true;
+        for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+            let text = std::fs::read_to_string(task?.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which may hold anything but ends with the last parenthesis.
+            let state = text.rsplit(')').next().map(str::trim_start).unwrap_or_default();
+            all_stopped &= state.is_empty() || state.starts_with('T');
+        }
+        if all_stopped {
+            return Ok(());
+        }
+        if std::time::Instant::now() > end {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Time on a CPU of all threads of a process so far, the kernel's share included.
 ///
 /// # Errors

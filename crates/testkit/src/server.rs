@@ -98,10 +98,27 @@ impl Launch {
         }
     }
 
+    /// The program that it starts.
+    pub fn path(&self) -> &Path {
+        &self.program
+    }
+
+    /// Whether it starts another server than Oxidis.
+    pub fn is_peer(&self) -> bool {
+        self.subcommand.is_none()
+    }
+
     /// Adds directives or, first of all, a config file.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Launch {
         self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// Puts an argument before all others: a config file.
+    #[must_use]
+    pub fn first(mut self, argument: &str) -> Launch {
+        self.args.insert(0, argument.to_owned());
         self
     }
 

@@ -65,6 +65,8 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let percent = |saved: &Saved, free: u64| saved.growth.saturating_sub(free) as f64 * 100.0 / saved.resident as f64;
     row("memory growth beyond 32 MiB", "%", percent(&ours, MEMORY_FREE), None, Some(MEMORY_TARGET_PERCENT));
     row("memory growth", "%", percent(&ours, 0), Some(percent(&theirs, 0)), None);
+    let both_s = (full_sync(options.oxidis(), &["--io-threads", "2"], keys)?, full_sync(options.peer(), &[], keys)?);
+    row("full synchronization of a replica", "s", both_s.0, Some(both_s.1), Some(WALL_TARGET));
     let peer_s = load(options.peer(), &ours.file)?;
     for (workers, target) in [("2", 0.5), ("1", 0.8)] {
         let ours_s = load(options.oxidis().args(&["--io-threads", workers]), &ours.file)?;
@@ -185,6 +187,27 @@ fn probe(port: u16, stop: &AtomicBool, longest: &AtomicU64) -> Result<()> {
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
+}
+
+/// Seconds from REPLICAOF until a replica of the same kind has all and follows.
+fn full_sync(launch: Launch, args: &[&str], keys: usize) -> Result<f64> {
+    let launch = launch.args(args).args(&["--repl-diskless-sync-delay", "0"]);
+    let (primary, replica) = (launch.try_start()?, launch.try_start()?);
+    let mut client = primary.client();
+    client.set_timeout(LIMIT)?;
+    ensure!(!client.call(&["DEBUG", "POPULATE", &keys.to_string(), "key", "3"])?.is_error());
+    let mut at_replica = replica.client();
+    at_replica.set_timeout(LIMIT)?;
+    let started = Instant::now();
+    ensure!(!at_replica.call(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()])?.is_error());
+    while at_replica.info("master_link_status").as_deref() != Some("up") {
+        ensure!(started.elapsed() < LIMIT, "the replica does not come up");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let took = started.elapsed().as_secs_f64();
+    let sizes = (client.call(&["DBSIZE"])?, at_replica.call(&["DBSIZE"])?);
+    ensure!(sizes.0 == sizes.1, "{} keys, {} at the replica", sizes.0, sizes.1);
+    Ok(took)
 }
 
 /// Seconds from the start of a server until it answers with the data in memory.

@@ -7,12 +7,21 @@
 mod access;
 mod bystander;
 mod crowds;
+mod decoders;
+mod disks;
 mod durability;
 mod floods;
 mod frames;
 pub(crate) mod fuzz;
 mod heavy;
+mod ledger;
+mod links;
+mod old_values;
+mod payloads;
+mod primaries;
 mod scripts;
+mod snapshots;
+mod volumes;
 
 use std::process::ExitCode;
 
@@ -55,6 +64,11 @@ impl<'a> Context<'a> {
         Context { launch, size, is_timed: false }
     }
 
+    /// Whether not Oxidis but another server is tested, to see what that does.
+    fn is_peer(&self) -> bool {
+        self.launch.is_peer()
+    }
+
     fn server(&self, directives: &[&str]) -> Result<Server> {
         Ok(self.launch.clone().args(directives).try_start()?)
     }
@@ -72,10 +86,27 @@ type Row = (&'static str, &'static str, fn(&Context<'_>) -> Result<String>);
 
 const ROWS: &[Row] = &[
     ("A1", "kill -9 under load with appendfsync always", durability::always),
+    ("A2", "power cuts under load with appendfsync always", disks::power_always),
+    ("A3", "power cuts under load with appendfsync everysec", disks::power_everysec),
     ("A4", "kill -9 under load with appendfsync everysec", durability::everysec),
+    ("A5", "the end of the log torn off at any byte", durability::torn),
+    ("A6", "garbage in the middle of the log", durability::garbage),
+    ("A7", "the log's disk is full, everysec", disks::full_everysec),
+    ("A8", "the log's disk is full, always", disks::full_always),
+    ("A9", "the snapshot's disk is full", disks::full_snapshot),
+    ("A10", "forcing the log to disk fails", disks::failing_sync),
+    ("A11", "the k-th call fails, of each kind, in each scene", disks::failing_calls),
+    ("A12", "snapshots under transfers show one instant", snapshots::instants),
+    ("A13", "files go both ways with redis-server", snapshots::both_ways),
+    ("A14", "the clock jumps and runs", snapshots::clocks),
+    ("A15", "SIGTERM and SHUTDOWN at any moment under load", durability::endings),
     ("B1", "malformed frames get Redis's exact replies", frames::run),
     ("B1P", "the same frames at a proxy", frames::run_at_proxy),
     ("B2", "mutated pipelines over sockets", fuzz::frames),
+    ("B3", "each decoder of bytes from outside, mutated input", decoders::run),
+    ("B4", "damaged DUMP payloads, then every command on them", payloads::run),
+    ("B5", "values and files as Redis 1.0 to 7.2 wrote them", old_values::payloads),
+    ("B6", "a primary that sends nonsense", primaries::run),
     ("B7", "scripts that try to leave the sandbox", scripts::sandbox),
     ("B8", "SCRIPT KILL against loops that do not want to end", scripts::loops),
     ("B9", "scripts that take all memory or stack", scripts::bombs),
@@ -89,6 +120,10 @@ const ROWS: &[Row] = &[
     ("C7", "buffers, idle time and clients' memory have limits", floods::limits),
     ("C8", "maxmemory holds under each policy", heavy::policies),
     ("C10", "one heavy client on one slot", heavy::heavy_client),
+    ("D1", "a replication link that is cut, held and slowed", links::flaps),
+    ("D2", "replication with redis-server in each place", links::pairs),
+    ("D3", "full synchronizations under load, either end killed", links::killed_syncs),
+    ("D4", "stock sentinels fail over from a killed primary", links::sentinels),
     ("E1", "every command for users with few rights, on every path", access::rights),
     ("E2", "the time of a wrong login tells nothing", access::login_times),
     ("E5", "planted secrets show nowhere", access::secrets),
@@ -129,7 +164,7 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         if !wanted.is_empty() && !wanted.iter().any(|row| row == name) {
             continue;
         }
-        match run(&context) {
+        match attempt(*run, &context) {
             Ok(figures) => println!("ok   {name:<4} {about}: {figures}"),
             Err(problem) => {
                 failed += 1;
@@ -138,6 +173,18 @@ pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {
         }
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a row; a check of testkit's that panics is its failure.
+fn attempt(run: fn(&Context<'_>) -> Result<String>, context: &Context<'_>) -> Result<String> {
+    let panicked = |payload: Box<dyn std::any::Any + Send>| {
+        let text = payload.downcast_ref::<String>().cloned();
+        text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+    };
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(context))) {
+        Ok(result) => result,
+        Err(payload) => bail!("{}", panicked(payload)),
+    }
 }
 
 /// How often a row is tried whose bystander waited.
@@ -151,7 +198,7 @@ pub(crate) fn run_all(steps: &mut Steps, launch: &Launch, size: Size) {
             let mut tries = 1;
             // A wait may be the doing of other work on the machine; a fault of the server shows in each try.
             let output = loop {
-                match run(&context) {
+                match attempt(*run, &context) {
                     Ok(output) => break output,
                     Err(problem) if tries < TRIES && format!("{problem:#}").contains(bystander::WAITED) => {
                         println!("       {name}: {problem:#}; once more");

@@ -400,13 +400,21 @@ pub enum CommandId {
     // Beyond Redis 7.2.
     Bigkeys,
     Hotkeys,
+    Oxidis,
+    OxidisImport,
+    OxidisJoin,
+    OxidisLeave,
+    OxidisMove,
+    OxidisProxy,
+    OxidisSlots,
+    OxidisView,
 }
 
 impl CommandId {
     /// The lowest number.
     pub const FIRST: Self = Self::Append;
     /// Number of variants.
-    pub const COUNT: usize = Self::Hotkeys as usize + 1;
+    pub const COUNT: usize = Self::OxidisView as usize + 1;
 
     /// The number as an index.
     #[inline]

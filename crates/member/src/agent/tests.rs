@@ -159,22 +159,22 @@ fn a_lease_is_held_and_views_arrive_at_once() {
         while request.newness() >= shared.lock().unwrap().newness() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
         }
-        grant(&shared.lock().unwrap(), request, 1_000)
+        grant(&shared.lock().unwrap(), request, 2_000)
     });
     let started = start(settings(&[&manager]));
     until("the first view", || started.membership().view().is_some());
-    until("the lease", || started.membership().lease_left_ms() > 0);
-    assert_eq!(*started.membership().contact(), Contact::Granted { manager: manager.url.clone() });
+    until("the lease", || *started.membership().contact() == Contact::Granted { manager: manager.url.clone() });
+    assert!(started.membership().lease_left_ms() > 0);
     until("a held request", || manager.count() >= 2);
     let asked = manager.last();
-    assert_eq!((asked.epoch, asked.wait_ms), (Epoch(3), 250));
+    assert_eq!((asked.epoch, asked.wait_ms), (Epoch(3), 500));
     assert_eq!((asked.run.len(), asked.status["role"].as_str()), (40, Some("primary")));
     *record.lock().unwrap() = topology(1, 4);
     let began = Instant::now();
     until("the next view", || started.membership().newness().epoch == Epoch(4));
-    assert!(began.elapsed() < Duration::from_millis(150), "after {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(400), "after {:?}", began.elapsed());
     // It stays valid for longer than one lease.
-    let end = Instant::now() + Duration::from_millis(1_300);
+    let end = Instant::now() + Duration::from_millis(2_300);
     while Instant::now() < end {
         assert!(started.membership().lease_left_ms() > 0);
         std::thread::sleep(Duration::from_millis(5));
@@ -184,7 +184,7 @@ fn a_lease_is_held_and_views_arrive_at_once() {
     assert_eq!(epochs, [3, 4]);
     let began = Instant::now();
     started.agent.stop();
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < Duration::from_secs(2));
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn the_leader_is_followed() {
     let follower = Responder::start(move |_, _| (409, format!("{{\"leader\":\"{url}/\"}}")));
     let lost = Responder::start(|_, _| (409, "{\"leader\":\"\"}".to_string()));
     let started = start(settings(&[&lost, &follower]));
-    until("a lease", || started.membership().lease_left_ms() > 0);
-    assert_eq!(*started.membership().contact(), Contact::Granted { manager: leader.url.clone() });
+    until("a lease", || *started.membership().contact() == Contact::Granted { manager: leader.url.clone() });
+    assert!(started.membership().lease_left_ms() > 0);
     assert_eq!((lost.count(), follower.count()), (1, 1));
     // The leader goes; the one that was named before names another.
     let next = Responder::start(|request, _| grant(&topology(3, 6), request, 1_000));
@@ -231,8 +231,10 @@ fn a_lease_ends_when_nobody_renews_it() {
     until("a lease", || started.membership().lease_left_ms() > 0);
     manager.answer(|_, _| (500, "{\"error\":\"out of order\"}".to_string()));
     until("the end of it", || started.membership().lease_left_ms() == 0);
-    let contact = started.membership().contact();
-    assert!(matches!(&*contact, Contact::Lost { reason } if reason.contains("500") && reason.contains("out of order")));
+    until("the reason", || {
+        let contact = started.membership().contact();
+        matches!(&*contact, Contact::Lost { reason } if reason.contains("500") && reason.contains("out of order"))
+    });
     // The view stays.
     assert!(started.membership().view().is_some());
     // Asked with pauses, not without end, and again when the manager is well.
@@ -251,16 +253,16 @@ fn a_hung_manager_does_not_cost_the_lease() {
         while hung.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        grant(&topology(1, 3), request, 1_200)
+        grant(&topology(1, 3), request, 3_000)
     });
     let two = Responder::start(|request, _| {
         std::thread::sleep(Duration::from_millis(request.wait_ms));
-        grant(&topology(1, 3), request, 1_200)
+        grant(&topology(1, 3), request, 3_000)
     });
     let started = start(settings(&[&one, &two]));
     until("a lease", || started.membership().lease_left_ms() > 0);
     hang.store(true, Ordering::SeqCst);
-    let end = Instant::now() + Duration::from_millis(2_500);
+    let end = Instant::now() + Duration::from_millis(4_000);
     while Instant::now() < end {
         assert!(started.membership().lease_left_ms() > 0, "{:?}", started.membership().contact());
         std::thread::sleep(Duration::from_millis(5));
@@ -347,7 +349,7 @@ fn stopping_ends_a_pause_and_dropping_ends_the_thread() {
     until("some requests", || manager.count() >= 6);
     let began = Instant::now();
     started.agent.stop();
-    assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     let alive = Arc::new(AtomicUsize::new(0));
     let held = Arc::clone(&alive);
     let membership = Arc::new(Membership::new(Instant::now()));

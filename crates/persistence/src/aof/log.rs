@@ -3,6 +3,7 @@
 use super::manifest::{Manifest, manifest_name};
 use crate::disk::{Disk, DiskFile};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +37,11 @@ pub struct Sync {
 }
 
 impl Sync {
+    /// Its descriptor, as [`DiskFile::descriptor`].
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.descriptor()
+    }
+
     /// Forces what was written to disk.
     ///
     /// # Errors

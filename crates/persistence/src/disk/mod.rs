@@ -12,6 +12,7 @@ pub use real::RealDisk;
 pub use simulated::{Fault, Operation, SimulatedDisk};
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// A file system.
@@ -84,6 +85,11 @@ pub trait DiskFile: Send {
     /// # Errors
     /// The operating system's.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
+
+    /// Its descriptor, for who has more to say to the kernel about it. `None`: it is no file of the kernel's.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Writes all of `bytes`.
     ///

@@ -3,6 +3,7 @@
 use super::{Disk, DiskFile};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 /// See the module.
@@ -66,5 +67,9 @@ impl DiskFile for RealFile {
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
     }
 }

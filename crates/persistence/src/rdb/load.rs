@@ -11,7 +11,7 @@ use keyspace::hashing::hash_key;
 use keyspace::{DbIndex, Entry, LockSet, Slot, ValueRef};
 use parking_lot::Mutex;
 use rdb::codec::{DecodeError, Reader, opcode};
-use rdb::value::{Scrutiny, ValueType, decode, skip};
+use rdb::value::{Decoded, Scrutiny, ValueType, decode, skip};
 use std::fmt;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -207,6 +207,71 @@ impl Outcome {
     }
 }
 
+/// What stands before a key.
+struct Head {
+    value_type: ValueType,
+    expiry: Option<i64>,
+    idle_s: Option<u64>,
+    frequency: Option<u8>,
+}
+
+impl Head {
+    /// Reads up to the next key. `None`: there is none before the end.
+    fn read(reader: &mut Reader<'_>, db: &mut DbIndex) -> Result<Option<Head>, LoadError> {
+        let (mut expiry, mut idle_s, mut frequency) = (None, None, None);
+        loop {
+            if reader.rest().is_empty() {
+                return Ok(None);
+            }
+            match reader.byte()? {
+                opcode::EXPIRETIME => expiry = Some(i64::from(reader.i32_le()?).saturating_mul(1000)),
+                opcode::EXPIRETIME_MS => expiry = Some(reader.i64_le()?),
+                opcode::FREQ => frequency = Some(reader.byte()?),
+                opcode::IDLE => idle_s = Some(reader.length()?),
+                // The splitter has seen that there is such a database.
+                opcode::SELECTDB => *db = DbIndex(u32::try_from(reader.length()?).unwrap_or(u32::MAX)),
+                opcode::RESIZEDB => {
+                    reader.length()?;
+                    reader.length()?;
+                }
+                byte => {
+                    let value_type = ValueType::from_byte(byte)?;
+                    return Ok(Some(Head { value_type, expiry, idle_s, frequency }));
+                }
+            }
+        }
+    }
+}
+
+/// Reads the records of a chunk as loading would, and keeps none: whether it can be loaded at all, apart from keys that
+/// come twice.
+///
+/// # Errors
+/// What loading it would fail with.
+pub fn check_chunk(chunk: &Chunk, limits: ValueLimits<'_>, scrutiny: Scrutiny) -> Result<(), LoadError> {
+    let mut reader = Reader::new(&chunk.bytes);
+    let mut db = chunk.db;
+    while let Some(head) = Head::read(&mut reader, &mut db)? {
+        reader.string()?;
+        let start = reader.clone();
+        let checked = match decode(head.value_type, &mut reader, scrutiny) {
+            // Whatever bytes it has, it is a value.
+            Ok(Decoded::String(_)) => continue,
+            Ok(decoded) => read_value(decoded, limits).map(drop),
+            Err(error) => Err(error),
+        };
+        match checked {
+            Ok(()) => {}
+            Err(DecodeError::Empty) => {
+                reader = start;
+                skip(head.value_type, &mut reader)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 #[derive(Clone, Copy)]
 struct Job<'j> {
     options: &'j LoadOptions<'j>,
@@ -285,25 +350,7 @@ impl Job<'_> {
         reader: &mut Reader<'_>,
         db: &mut DbIndex,
     ) -> Result<Option<Ready>, LoadError> {
-        let (mut expiry, mut idle_s, mut frequency) = (None, None, None);
-        let value_type = loop {
-            if reader.rest().is_empty() {
-                return Ok(None);
-            }
-            match reader.byte()? {
-                opcode::EXPIRETIME => expiry = Some(i64::from(reader.i32_le()?).saturating_mul(1000)),
-                opcode::EXPIRETIME_MS => expiry = Some(reader.i64_le()?),
-                opcode::FREQ => frequency = Some(reader.byte()?),
-                opcode::IDLE => idle_s = Some(reader.length()?),
-                // The splitter has seen that there is such a database.
-                opcode::SELECTDB => *db = DbIndex(u32::try_from(reader.length()?).unwrap_or(u32::MAX)),
-                opcode::RESIZEDB => {
-                    reader.length()?;
-                    reader.length()?;
-                }
-                byte => break ValueType::from_byte(byte)?,
-            }
-        };
+        let Some(Head { value_type, expiry, idle_s, frequency }) = Head::read(reader, db)? else { return Ok(None) };
         let key = reader.string()?.into_vec();
         // Redis: -1 stands for none.
         let expiry = expiry.filter(|at_ms| *at_ms != -1);

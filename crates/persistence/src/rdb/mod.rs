@@ -19,6 +19,6 @@ mod split;
 mod tests;
 
 pub use encode::{Encoder, Header, Replication};
-pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Viewer, Watcher, load};
+pub use load::{Functions, LoadOptions, Loaded, Progress, Silent, Viewer, Watcher, check_chunk, load};
 pub use save::{SaveError, SaveStep, save};
 pub use split::{LoadError, Part, Splitter};

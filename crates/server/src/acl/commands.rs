@@ -285,10 +285,8 @@ fn log(setting: &Setting<'_>, args: Args<'_>, reply: &mut Reply) -> Result<(), C
 
 fn dry_run(setting: &Setting<'_>, args: Args<'_>, reply: &mut Reply) -> Result<(), CmdError> {
     let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-    let user = setting
-        .acl
-        .get(&args[2])
-        .ok_or_else(|| CmdError::text(format!("ERR User '{}' not found", shown(&args[2]))))?;
+    let user =
+        setting.acl.get(&args[2]).ok_or_else(|| CmdError::text(format!("ERR User '{}' not found", shown(&args[2]))))?;
     let spec = (setting.find)(args.slice(3))
         .ok_or_else(|| CmdError::text(format!("ERR Command '{}' not found", shown(&args[3]))))?;
     let call = TailView::new(&args, 3);

@@ -10,6 +10,7 @@ use commands::CmdError;
 use commands::table::CommandSpec;
 use commands::table::keys::ArgView;
 use net::{ConnId, Conns};
+use resp::Args;
 use std::sync::Arc;
 
 /// The password or the user is wrong: which of them is not told.
@@ -148,17 +149,15 @@ impl Worker {
         check::check(&self.user_of(session).rules(), spec, args)
     }
 
-    /// The error for a SORT that looks at keys its user may not read.
-    pub(crate) fn sort_refusal<A: ArgView + ?Sized>(
-        &self,
-        session: &Session,
-        spec: &CommandSpec,
-        args: &A,
-    ) -> Option<CmdError> {
+    /// The error for a SORT that looks at keys its user may not read, or that a cluster does not let it look at.
+    pub(crate) fn sort_refusal(&self, session: &Session, spec: &CommandSpec, args: Args<'_>) -> Option<CmdError> {
+        if let Some(error) = self.sort_refusal_in_cluster(spec, args) {
+            return Some(error);
+        }
         if !session.state.has(State::RESTRICTED) {
             return None;
         }
-        check::sort_refusal(&self.user_of(session).rules(), spec, args)
+        check::sort_refusal(&self.user_of(session).rules(), spec, &args)
     }
 
     /// Notes that a command was refused, and gives the sentence that tells it, without `NOPERM`.

@@ -1,9 +1,10 @@
 //! Replaying the log at start.
 //!
-//! Commands run as a client's would, on one thread, with time standing still at 1970: no key ends while the log is
-//! replayed, since the log itself says when each was found to have ended. Only commands with a relative expiry, which no
-//! server writes but people do, see the real time.
+//! Commands run as a client's would, those of one slot in their order ([`super::lanes`]), with time standing still at 1970:
+//! no key ends while the log is replayed, since the log itself says when each was found to have ended. Only commands with a
+//! relative expiry, which no server writes but people do, see the real time.
 
+use super::lanes::Lanes;
 use super::rewrite::{directory_of, name_of};
 use crate::config::Config;
 use crate::durability::claim::{Claim, Purpose};
@@ -31,8 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Commands between two moments at which the gate may be closed.
-const TURN_COMMANDS: usize = 1024;
 /// How long a command waits for a slot or the gate before it tries again.
 const BUSY_PAUSE: Duration = Duration::from_micros(20);
 /// What an RDB file begins with.
@@ -292,6 +291,24 @@ fn log_manifest_error(path: &Path, error: &io::Error) {
     }
 }
 
+/// What runs commands of the log on the calling thread.
+pub(super) fn replaying_worker(shared: &Arc<Shared>, config: &Config) -> Worker {
+    let mut worker = Worker::new(0, shared.clone());
+    let mut own = config.clone();
+    own.maxmemory = 0;
+    own.requirepass = Vec::new();
+    worker.config = Arc::new(own);
+    worker.events.wanted = keyspace::NotifyClass::default();
+    worker.slow_ticks = u64::MAX;
+    worker.is_replaying = true;
+    worker.locks.effects.mute();
+    worker.reply.set_proto(Proto::Resp2);
+    let now_ms = crate::process::now_ms();
+    worker.clock = AccessClock::at(now_ms, worker.settings.policy.is_lfu(), 10, 1);
+    worker.now_ms = 0;
+    worker
+}
+
 /// Runs the commands of the log.
 struct Player {
     shared: Arc<Shared>,
@@ -304,19 +321,7 @@ struct Player {
 
 impl Player {
     fn new(shared: &Arc<Shared>, config: &Config) -> Player {
-        let mut worker = Worker::new(0, shared.clone());
-        let mut own = config.clone();
-        own.maxmemory = 0;
-        own.requirepass = Vec::new();
-        worker.config = Arc::new(own);
-        worker.events.wanted = keyspace::NotifyClass::default();
-        worker.slow_ticks = u64::MAX;
-        worker.is_replaying = true;
-        worker.locks.effects.mute();
-        worker.reply.set_proto(Proto::Resp2);
-        let now_ms = crate::process::now_ms();
-        worker.clock = AccessClock::at(now_ms, worker.settings.policy.is_lfu(), 10, 1);
-        worker.now_ms = 0;
+        let worker = replaying_worker(shared, config);
         let session = Session::new(ClientId(0), 0, true, None);
         Player { shared: shared.clone(), worker, session, loads_truncated: config.aof_load_truncated, read_before: 0 }
     }
@@ -404,8 +409,7 @@ impl Player {
         let mut before_multi = frames.offset();
         let progress = self.shared.durability.loading.progress();
         let read_before = self.read_before;
-        self.worker.locks.enter();
-        let mut commands = 0_usize;
+        let mut lanes = Lanes::start(&self.shared, &self.worker.config, name);
         let ended = loop {
             let offset = frames.offset();
             match frames.next_frame() {
@@ -414,18 +418,13 @@ impl Player {
                     if !self.session.state.has(State::IN_MULTI) {
                         before_multi = offset;
                     }
-                    if !self.run(&frames.arguments(), name) {
+                    if !self.run(&mut lanes, &frames.arguments(), name) {
                         break Err(Failed);
                     }
-                    commands += 1;
                     progress.bytes.store(read_before + frames.offset(), Ordering::Relaxed);
                     if progress.stop.load(Ordering::Relaxed) {
                         log!(Level::Warning, "Loading was stopped before its end");
                         break Err(Failed);
-                    }
-                    if commands.is_multiple_of(TURN_COMMANDS) {
-                        self.worker.locks.leave();
-                        self.worker.locks.enter();
                     }
                 }
                 Ok(Frame::End) if self.session.state.has(State::IN_MULTI) => {
@@ -459,15 +458,16 @@ impl Player {
                 }
             }
         };
-        self.worker.locks.leave();
+        if !lanes.wait() {
+            log!(Level::Warning, "A thread that replayed the log came down");
+            return Err(Failed);
+        }
         ended
     }
 
-    /// Runs one command. False: there is none of that name.
-    fn run(&mut self, arguments: &[&[u8]], file: &str) -> bool {
-        let args = Args::from_slices(arguments);
-        let worker = &mut self.worker;
-        let Some(spec) = arguments.first().and_then(|name| worker.lookup(name)) else {
+    /// Runs one command, or hands it to a lane. False: there is none of that name.
+    fn run(&mut self, lanes: &mut Lanes, arguments: &[&[u8]], file: &str) -> bool {
+        let Some(spec) = arguments.first().and_then(|name| self.worker.lookup(name)) else {
             log!(
                 Level::Warning,
                 "Unknown command '{}' reading the append only file {file}",
@@ -475,34 +475,21 @@ impl Player {
             );
             return false;
         };
-        let relative = is_relative(spec.id, args);
-        if relative {
-            worker.now_ms = crate::process::now_ms();
-        }
-        let step = loop {
-            match single::run(worker, ConnId::from_u64(0), &mut self.session, args) {
-                // A worker looks after its slots meanwhile, or closes the gate for a moment.
-                Step::Busy(_) | Step::Retry | Step::Again => {
-                    worker.locks.leave();
-                    std::thread::sleep(BUSY_PAUSE);
-                    worker.locks.enter();
-                }
-                step => break step,
+        let is_queued = self.session.state.has(State::IN_MULTI) && spec.id != CommandId::Exec;
+        // Neither what is queued nor what concerns the session alone touches a key.
+        let is_own = is_queued || matches!(spec.id, CommandId::Select | CommandId::Multi);
+        if !is_own {
+            if lanes.take(spec, self.session.db, arguments) {
+                return true;
             }
-        };
-        if relative {
-            worker.now_ms = 0;
+            if !lanes.wait() {
+                return false;
+            }
         }
-        debug_assert!(step == Step::Done, "{step:?}");
-        if worker.reply.as_slice().first() == Some(&b'-') {
-            let text = String::from_utf8_lossy(&worker.reply.as_slice()[1..]).trim_end().to_owned();
-            log!(
-                Level::Warning,
-                "== CRITICAL == This server is sending an error to its AOF-loading-client: '{text}' after processing the command '{}'",
-                spec.name
-            );
-        }
-        worker.reply.clear();
+        // Inside for this command alone: while the reader waits for lanes, they must be able to get in.
+        self.worker.locks.enter();
+        run_command(&mut self.worker, &mut self.session, arguments, file);
+        self.worker.locks.leave();
         true
     }
 
@@ -527,6 +514,40 @@ impl Player {
         log!(Level::Warning, "AOF {name} loaded anyway because aof-load-truncated is enabled");
         Ok(Ended::Cut)
     }
+}
+
+/// Runs one command that there is.
+pub(super) fn run_command(worker: &mut Worker, session: &mut Session, arguments: &[&[u8]], file: &str) {
+    let args = Args::from_slices(arguments);
+    let Some(spec) = arguments.first().and_then(|name| worker.lookup(name)) else { return };
+    let relative = is_relative(spec.id, args);
+    if relative {
+        worker.now_ms = crate::process::now_ms();
+    }
+    let step = loop {
+        match single::run(worker, ConnId::from_u64(0), session, args) {
+            // A worker looks after its slots meanwhile, or closes the gate for a moment.
+            Step::Busy(_) | Step::Retry | Step::Again => {
+                worker.locks.leave();
+                std::thread::sleep(BUSY_PAUSE);
+                worker.locks.enter();
+            }
+            step => break step,
+        }
+    };
+    if relative {
+        worker.now_ms = 0;
+    }
+    debug_assert!(step == Step::Done, "{step:?} in {file}");
+    if worker.reply.as_slice().first() == Some(&b'-') {
+        let text = String::from_utf8_lossy(&worker.reply.as_slice()[1..]).trim_end().to_owned();
+        log!(
+            Level::Warning,
+            "== CRITICAL == This server is sending an error to its AOF-loading-client: '{text}' after processing the command '{}'",
+            spec.name
+        );
+    }
+    worker.reply.clear();
 }
 
 /// Whether a command counts an expiry from now.

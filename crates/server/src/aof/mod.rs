@@ -21,6 +21,7 @@
 //! from memory, and clients' writes are refused until that is done.
 
 pub(crate) mod hold;
+mod lanes;
 pub mod load;
 pub mod rewrite;
 #[cfg(test)]

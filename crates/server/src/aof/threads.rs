@@ -5,6 +5,7 @@ use crate::durability::claim::Purpose;
 use crate::log;
 use crate::process::error_text;
 use crate::process::log::Level;
+use crate::process::sys;
 use crate::shared::Shared;
 use persistence::aof::{Log, Sync};
 use std::sync::Arc;
@@ -13,6 +14,10 @@ use std::time::{Duration, Instant};
 
 /// How often the log is forced to disk under `everysec`.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// How often data are brought to disk before the file is forced, at most.
+const BRING_TIMES: usize = 3;
+/// Data that were brought in less are all but the last.
+const BRING_QUICK: Duration = Duration::from_millis(10);
 /// Between two tries after an error.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
 
@@ -115,7 +120,11 @@ fn sync_loop(shared: &Arc<Shared>) {
         let Some(upto) = prepare(shared, &mut handle) else { continue };
         let is_due = aof.is_always() || aof.is_everysec();
         if is_due && upto > aof.durable() && aof.sync_errno.load(Ordering::SeqCst) == 0 {
-            force(shared, &mut handle, upto);
+            if aof.is_always() {
+                force(shared, &mut handle, upto);
+            } else if let Some(upto) = bring_data(shared, &mut handle, upto) {
+                force(shared, &mut handle, upto);
+            }
         }
         aof.tell_workers(shared);
     }
@@ -131,6 +140,28 @@ fn prepare(shared: &Arc<Shared>, handle: &mut Option<Sync>) -> Option<u64> {
         *handle = log.sync_handle().ok();
     }
     handle.as_ref().map(|_| aof.written())
+}
+
+/// Brings the data of the file to disk while workers go on to write to it, so that forcing it, when they must not, has
+/// little left to do. Gives the offset that a sync covers then; `None`: it failed.
+fn bring_data(shared: &Arc<Shared>, handle: &mut Option<Sync>, mut upto: u64) -> Option<u64> {
+    if shared.spares_disk() {
+        return Some(upto);
+    }
+    for _ in 0..BRING_TIMES {
+        let started = Instant::now();
+        let brought = handle.as_ref().and_then(Sync::descriptor).map(sys::write_back);
+        if let Some(Err(error)) = brought {
+            // As a failed sync: a later one on this descriptor would not tell of it again.
+            note_failure(shared, handle, &error);
+            return None;
+        }
+        upto = prepare(shared, handle)?;
+        if started.elapsed() < BRING_QUICK {
+            break;
+        }
+    }
+    Some(upto)
 }
 
 fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
@@ -162,15 +193,19 @@ fn force(shared: &Arc<Shared>, handle: &mut Option<Sync>, upto: u64) {
     match result {
         Ok(()) => {
             aof.durable.fetch_max(upto, Ordering::SeqCst);
+            // WAITAOF.
+            shared.replication.wake_waiters(shared);
         }
-        Err(error) => {
-            let is_present =
-                aof.writer.lock().log.as_ref().is_some_and(|log: &Log| log.generation() == open.generation);
-            *handle = None;
-            if is_present {
-                sync_failed(shared, aof, &error);
-            }
-        }
+        Err(error) => note_failure(shared, handle, &error),
+    }
+}
+
+/// The file could not be forced to disk. One that is no longer written was forced by who began the next.
+fn note_failure(shared: &Arc<Shared>, handle: &mut Option<Sync>, error: &std::io::Error) {
+    let aof = &shared.aof;
+    let Some(open) = handle.take() else { return };
+    if aof.writer.lock().log.as_ref().is_some_and(|log: &Log| log.generation() == open.generation) {
+        sync_failed(shared, aof, error);
     }
 }
 

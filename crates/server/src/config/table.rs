@@ -422,7 +422,7 @@ directives! {
     "cluster-enabled" => cluster_enabled: bool = false,
         BOOL, FIXED, Later(Work::Cluster), "Be a node of a Redis Cluster.";
     "cluster-config-file" => cluster_config_file: Vec<u8> = text("nodes.conf"),
-        TEXT, FIXED, Later(Work::Cluster), "The file in which a node keeps what it knows of the cluster.";
+        TEXT, FIXED, Acts, "The file in which a member of a cluster keeps that it is one.";
     "cluster-node-timeout" => cluster_node_timeout: i64 = 15_000,
         int(0, LLONG_MAX), MUTABLE, Later(Work::Cluster), "Milliseconds of silence after which a node counts as failed.";
     "cluster-ping-interval" => cluster_ping_interval: i64 = 0,
@@ -430,13 +430,13 @@ directives! {
     "cluster-port" => cluster_port: u16 = 0,
         int(0, 65535), FIXED, Later(Work::Cluster), "The port of the bus between nodes; 0 is the port plus 10000.";
     "cluster-announce-ip" => cluster_announce_ip: Vec<u8> = text(""),
-        UNSET_TEXT, MUTABLE, Later(Work::Cluster), "The address that a node tells others.";
+        UNSET_TEXT, MUTABLE, Acts, "The address that a node tells others.";
     "cluster-announce-hostname" => cluster_announce_hostname: Vec<u8> = text(""),
         CHECKED_HOST_NAME, MUTABLE, Later(Work::Cluster), "The host name that a node tells others.";
     "cluster-announce-human-nodename" => cluster_announce_human_nodename: Vec<u8> = text(""),
         CHECKED_NODE_NAME, MUTABLE, Later(Work::Cluster), "The name of a node in logs.";
     "cluster-announce-port" => cluster_announce_port: u16 = 0,
-        int(0, 65535), MUTABLE, Later(Work::Cluster), "The port for clients that a node tells others.";
+        int(0, 65535), MUTABLE, Acts, "The port for clients that a node tells others.";
     "cluster-announce-tls-port" => cluster_announce_tls_port: u16 = 0,
         int(0, 65535), MUTABLE, Later(Work::Cluster), "The TLS port for clients that a node tells others.";
     "cluster-announce-bus-port" => cluster_announce_bus_port: u16 = 0,
@@ -452,11 +452,11 @@ directives! {
     "cluster-allow-replica-migration" => cluster_allow_replica_migration: bool = true,
         BOOL, MUTABLE, Later(Work::Cluster), "Let replicas move to primaries without any.";
     "cluster-require-full-coverage" => cluster_require_full_coverage: bool = true,
-        BOOL, MUTABLE, Later(Work::Cluster), "Refuse queries while any slot is uncovered.";
+        BOOL, MUTABLE, Acts, "Refuse queries while any slot is uncovered.";
     "cluster-allow-reads-when-down" => cluster_allow_reads_when_down: bool = false,
-        BOOL, MUTABLE, Later(Work::Cluster), "Answer reads while the cluster is down.";
+        BOOL, MUTABLE, Acts, "Answer reads while the cluster is down.";
     "cluster-allow-pubsubshard-when-down" => cluster_allow_pubsubshard_when_down: bool = true,
-        BOOL, MUTABLE, Later(Work::Cluster), "Pass on shard messages while the cluster is down.";
+        BOOL, MUTABLE, Acts, "Pass on shard messages while the cluster is down.";
     "cluster-link-sendbuf-limit" => cluster_link_sendbuf_limit: u64 = 0,
         memory(0, ULLONG_MAX), MUTABLE, Later(Work::Cluster), "The most bytes that may wait for one node, 0 is no limit.";
     // TLS.
@@ -485,7 +485,7 @@ directives! {
     "tls-replication" => tls_replication: bool = false,
         BOOL, MUTABLE, Acts, "Encrypt replication.";
     "tls-cluster" => tls_cluster: bool = false,
-        BOOL, MUTABLE, Later(Work::Cluster), "Encrypt the bus between nodes.";
+        BOOL, MUTABLE, Acts, "Encrypt the connections between members of a cluster.";
     "tls-protocols" => tls_protocols: Vec<u8> = text(""),
         UNSET_TEXT, MUTABLE, Acts, "The versions of TLS that are allowed, of TLSv1.2 and TLSv1.3.";
     "tls-ciphers" => tls_ciphers: Vec<u8> = text(""),

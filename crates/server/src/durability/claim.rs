@@ -129,7 +129,7 @@ impl Claim {
             form: record_form(config),
             slots: None,
             key_delay_us: config.rdb_key_save_delay,
-            prepare_thread: Some(give_way),
+            prepare_thread: Some(walker_gives_way),
         };
         // Nobody else begins one: we have the claim.
         let snapshot = self.shared.keyspace.snapshots.begin(locks, options).ok();
@@ -230,15 +230,25 @@ impl Drop for Begun {
     }
 }
 
-/// How much nicer than the workers the threads of long work are: short requests keep most of the processors, and a
-/// snapshot is still done in less time than Redis takes.
+/// How much nicer than the workers the threads of long work are: short requests keep most of the processors.
 const NICENESS: i32 = 6;
+/// The same for the threads that walk for a snapshot, of which there are as many as workers. Even so it is done in less
+/// time than Redis takes.
+const WALKER_NICENESS: i32 = 10;
 
 /// Lowers the calling thread's priority. Without the right to, it stays what it is.
 pub(crate) fn give_way() {
+    lower_priority(NICENESS);
+}
+
+fn walker_gives_way() {
+    lower_priority(WALKER_NICENESS);
+}
+
+fn lower_priority(by: i32) {
     // On Linux the process number 0 is the calling thread.
     if let Ok(niceness) = rustix::process::getpriority_process(None) {
-        let _ = rustix::process::setpriority_process(None, (niceness + NICENESS).min(19));
+        let _ = rustix::process::setpriority_process(None, (niceness + by).min(19));
     }
 }
 
@@ -246,7 +256,8 @@ fn version(config: &Config) -> u16 {
     u16::try_from(config.rdb_version).unwrap_or(RDB_VERSION)
 }
 
-fn record_form(config: &Config) -> RecordForm {
+/// How records are written by this configuration.
+pub(crate) fn record_form(config: &Config) -> RecordForm {
     let policy = settings::policy(config.maxmemory_policy);
     #[allow(clippy::cast_sign_loss)]
     let (factor, decay) = (config.lfu_log_factor as u32, config.lfu_decay_time as u32);

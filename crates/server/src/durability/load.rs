@@ -3,6 +3,7 @@
 //! The workers run meanwhile and tell clients that the server is loading. The threads that insert are the walkers of the
 //! snapshot, which nobody can take then.
 
+use super::FunctionLoader;
 use super::claim::{Claim, Purpose};
 use super::save::{Asker, file_of, write_file};
 use crate::config::{Config, SanitizeDumpPayload};
@@ -119,6 +120,14 @@ pub struct LoadRules {
     pub replaces: bool,
 }
 
+/// How closely values of files are looked at.
+pub(crate) fn scrutiny_of(config: &Config) -> Scrutiny {
+    match config.sanitize_dump_payload {
+        SanitizeDumpPayload::Yes => Scrutiny::Full,
+        _ => Scrutiny::Structure,
+    }
+}
+
 /// Puts the records of an RDB file in, with the threads of `claim`. The caller keeps a [`LoadingState`].
 ///
 /// # Errors
@@ -157,17 +166,15 @@ pub fn load_parts(
         expires_before_ms: rules.expires.then_some(now_ms),
         replaces: rules.replaces,
         checks: config.rdbchecksum,
-        scrutiny: match config.sanitize_dump_payload {
-            SanitizeDumpPayload::Yes => Scrutiny::Full,
-            _ => Scrutiny::Structure,
-        },
+        scrutiny: scrutiny_of(config),
         key_delay_us: config.key_load_delay,
         viewer: Some(rdb::Viewer(&|db, key, value| shared.note_loaded(db, key, value))),
     };
     shared.forget_least_sizes();
     let loading = &shared.durability.loading;
     let progress = loading.progress();
-    let mut teller = Teller { shared, history: FileHistory::default(), replaces: rules.replaces };
+    let mut teller =
+        Teller { shared, history: FileHistory::default(), replaces: rules.replaces, function_loader: None };
     let loaded = rdb::load(splitter, locks, &options, &progress, &mut teller)?;
     loading.keys.store(loaded.keys, Ordering::Relaxed);
     loading.expired.store(loaded.expired, Ordering::Relaxed);
@@ -194,14 +201,16 @@ struct Teller<'s> {
     shared: &'s Shared,
     history: FileHistory,
     replaces: bool,
+    /// Made with the first library.
+    function_loader: Option<FunctionLoader>,
 }
 
 impl Functions for Teller<'_> {
     fn library(&mut self, text: &[u8]) -> Result<(), String> {
-        match self.shared.durability.load_function.get() {
-            Some(load) => load(text, self.replaces),
-            None => Err("this server has no functions".to_owned()),
-        }
+        let Some(make) = self.shared.durability.function_loader.get() else {
+            return Err("this server has no functions".to_owned());
+        };
+        self.function_loader.get_or_insert_with(make)(text, self.replaces)
     }
 }
 

@@ -30,8 +30,10 @@ pub(crate) const SNAPSHOT_FAILED: commands::CmdError = commands::CmdError::new(
 
 /// Gives the source texts of all function libraries.
 pub type DumpFunctions = Box<dyn Fn() -> Vec<Vec<u8>> + Send + Sync>;
-/// Takes a library; true: it may replace one of its name. Gives why it is refused.
-pub type LoadFunction = Box<dyn Fn(&[u8], bool) -> Result<(), String> + Send + Sync>;
+/// Takes libraries of one file; true: one may replace another of its name. Gives why one is refused.
+pub type FunctionLoader = Box<dyn FnMut(&[u8], bool) -> Result<(), String>>;
+/// Makes a [`FunctionLoader`] on the thread that will use it.
+pub type MakeFunctionLoader = Box<dyn Fn() -> FunctionLoader + Send + Sync>;
 /// Tells where the replication history stands; called behind the closed gate at a snapshot's instant.
 pub type AtInstant = Box<dyn Fn() -> Option<Replication> + Send + Sync>;
 
@@ -63,8 +65,8 @@ pub struct Durability {
     pub dump_functions: OnceLock<DumpFunctions>,
     /// The replication history for snapshots.
     pub at_instant: OnceLock<AtInstant>,
-    /// Takes the source text of a function library from a file.
-    pub load_function: OnceLock<LoadFunction>,
+    /// Makes what takes the source texts of function libraries from a file.
+    pub function_loader: OnceLock<MakeFunctionLoader>,
     /// Data being loaded.
     pub loading: Loading,
     /// What the file loaded at start told of replication.
@@ -93,7 +95,7 @@ impl Default for Durability {
             last_handed_over: AtomicU64::new(0),
             dump_functions: OnceLock::new(),
             at_instant: OnceLock::new(),
-            load_function: OnceLock::new(),
+            function_loader: OnceLock::new(),
             loading: Loading::default(),
             file_history: Mutex::new(None),
             shutdown: Shutdown::default(),

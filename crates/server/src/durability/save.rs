@@ -57,6 +57,15 @@ impl Asker {
 
     /// As [`Asker::answer`], with what happened meanwhile.
     pub(crate) fn answer_with(self, shared: &Shared, events: Events, write: impl FnOnce(&mut Reply)) {
+        self.finish(shared, events, 0, write);
+    }
+
+    /// As [`Asker::answer`], when what ends in the journal at `upto` is as safe as the policy of the log makes writes.
+    pub(crate) fn answer_when_safe(self, shared: &Shared, upto: u64, write: impl FnOnce(&mut Reply)) {
+        self.finish(shared, Events::default(), upto, write);
+    }
+
+    fn finish(self, shared: &Shared, events: Events, upto: u64, write: impl FnOnce(&mut Reply)) {
         let mut reply = Reply::with_buffer(Vec::new(), self.proto);
         write(&mut reply);
         let ticks = crate::ticks::now().wrapping_sub(self.started);
@@ -68,7 +77,7 @@ impl Asker {
             events,
             ticks,
             parts: Vec::new(),
-            upto: 0,
+            upto,
         };
         shared.post(self.worker, Message::Finished(finished));
     }

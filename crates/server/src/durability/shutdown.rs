@@ -177,7 +177,6 @@ fn wait_for_replicas(shared: &Shared, timeout_s: i32, is_aborted: &AtomicBool) -
         }
     }
     let late = lagging();
-    let now_s = crate::process::now_ms() / 1000;
     let end = shared.keyspace.journal.end();
     for replica in &late {
         log!(
@@ -185,7 +184,7 @@ fn wait_for_replicas(shared: &Shared, timeout_s: i32, is_aborted: &AtomicBool) -
             "Lagging replica {} reported offset {} behind master, lag={}, state={}.",
             replica.name(),
             end.saturating_sub(replica.acked.load(Ordering::SeqCst)),
-            replica.lag_s(now_s),
+            replica.lag_s(),
             replica.stage().name()
         );
     }

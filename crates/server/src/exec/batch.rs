@@ -18,11 +18,11 @@ use crate::ticks;
 use crate::worker::{Worker, flow};
 use commands::Ctx;
 use commands::table::{self, CommandId, Flags};
-use keyspace::DbView;
 use keyspace::ahead::Elements;
 use keyspace::db::Hashed;
 use keyspace::hashing::hash_key;
 use keyspace::journal::effects::Verbatim;
+use keyspace::{DbView, LockSet};
 use net::{ConnId, Flow, Then};
 use resp::{Args, Limits, Parse, Request, parse_request};
 use std::sync::atomic::Ordering;
@@ -142,13 +142,15 @@ fn run_batches(worker: &mut Worker, batch: &mut Batch, id: ConnId, session: &mut
                         continue;
                     }
                 }
-                if worker.park_on(batch.keys[0].slot, id) {
-                    return flow(at, Then::Pause);
+                // A snapshot may want the first command's entry before it can run, or its slot is not served here.
+                if !worker.shared.cluster.is_managed() {
+                    if worker.park_on(batch.keys[0].slot, id) {
+                        return flow(at, Then::Pause);
+                    }
+                    if !worker.locks.keyspace().snapshots.is_active() {
+                        continue;
+                    }
                 }
-                if !worker.locks.keyspace().snapshots.is_active() {
-                    continue;
-                }
-                // A snapshot may want the first command's entry before it can run.
                 (next, end) = (at, End::Other { index: 0, start: at });
             }
         }
@@ -328,11 +330,16 @@ fn verbatim<'a>(bytes: &'a [u8], args: Args<'a>) -> Verbatim<'a> {
     if bytes.first() == Some(&b'*') { Verbatim::Frame(bytes) } else { Verbatim::Args(args) }
 }
 
-/// Takes the slots of the group one after the other until one is busy, and asks for the memory the commands will visit.
+/// Takes the slots of the group one after the other until one is busy or not served here, and asks for the memory the
+/// commands will visit.
 fn lock_group(worker: &mut Worker, batch: &Batch, session: &Session, input: &[u8], count: usize) -> usize {
     let keys = &batch.keys[..count];
-    let locked = keys.iter().position(|key| !worker.locks.try_lock(key.slot)).unwrap_or(count);
-    if locked > 1 && worker.prefetch(session, &keys[..locked]) && route::of(worker.routes, batch.planned[0].id).element > 0
+    let allowed = crate::cluster::admit::allowed(session, false);
+    let is_ours = |locks: &mut LockSet, slot| locks.try_lock(slot) && locks.tenure(slot).without(allowed).is_served();
+    let locked = keys.iter().position(|key| !is_ours(&mut worker.locks, key.slot)).unwrap_or(count);
+    if locked > 1
+        && worker.prefetch(session, &keys[..locked])
+        && route::of(worker.routes, batch.planned[0].id).element > 0
     {
         prefetch_elements(worker, batch, session, input, locked);
     }

@@ -50,6 +50,10 @@ impl Worker {
         if !self.locks.try_lock(slot) {
             return true;
         }
+        if !self.locks.tenure(slot).may_shrink() {
+            self.locks.unlock_all();
+            return true;
+        }
         let mut view = DbView::new(&mut self.locks, &mut self.events, db, self.now_ms, self.clock);
         view.evict(&key);
         self.locks.unlock_all();
@@ -73,7 +77,8 @@ impl Worker {
                 continue;
             }
             let view = DbView::new(&mut self.locks, &mut self.events, DbIndex(0), self.now_ms, self.clock);
-            let candidate = view.eviction_candidate(slot, policy, &mut rng, samples);
+            let may_go = view.locks.tenure(slot).may_shrink();
+            let candidate = if may_go { view.eviction_candidate(slot, policy, &mut rng, samples) } else { None };
             self.locks.unlock_all();
             if let Some((score, db, key)) = candidate {
                 compared += 1;

@@ -34,14 +34,20 @@ fn route(spec: &'static CommandSpec) -> Route {
     let cost = commands::cost(spec.id);
     let single_key = spec.single_key().and_then(|index| u8::try_from(index).ok()).unwrap_or(0);
     let groups = handler.is_some() && cost.is_none() && single_key > 0 && !spec.flags.contains(Flags::BLOCKING);
-    Route { spec, handler, cost, single_key, element: element(spec.id), groups, denies_oom: spec.flags.contains(Flags::DENYOOM) }
+    Route {
+        spec,
+        handler,
+        cost,
+        single_key,
+        element: element(spec.id),
+        groups,
+        denies_oom: spec.flags.contains(Flags::DENYOOM),
+    }
 }
 
 /// Where a command names the (first) element it looks up in its object.
 fn element(id: CommandId) -> u8 {
-    use CommandId::{
-        Hdel, Hexists, Hget, Hincrby, Hset, Hsetnx, Sadd, Sismember, Srem, Zadd, Zincrby, Zrem, Zscore,
-    };
+    use CommandId::{Hdel, Hexists, Hget, Hincrby, Hset, Hsetnx, Sadd, Sismember, Srem, Zadd, Zincrby, Zrem, Zscore};
     match id {
         Hset | Hget | Hdel | Hexists | Hincrby | Hsetnx | Sadd | Srem | Sismember | Zrem | Zscore => 2,
         Zadd | Zincrby => 3,

@@ -127,6 +127,9 @@ fn prepare(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_
         let sentence = worker.refuse(id, session, spec, &args, denied, context);
         return Err(reject(worker, spec, CmdError::text(format!("NOPERM {sentence}"))));
     }
+    if let Err(error) = worker.check_cluster(session, spec, args, is_queued) {
+        return Err(reject(worker, spec, error));
+    }
     if needs_memory(session, spec) && !worker.has_memory() {
         return Err(reject(worker, spec, super::memory_limit::OUT_OF_MEMORY));
     }
@@ -236,7 +239,7 @@ fn execute(worker: &mut Worker, id: ConnId, session: &mut Session, spec: &'stati
     session.last_command = Some(spec.id);
     worker.serving = Some(id);
     let before = worker.reply.len();
-    let result = if let Some(error) = worker.sort_refusal(session, spec, &args) {
+    let result = if let Some(error) = worker.sort_refusal(session, spec, args) {
         Err(error)
     } else if worker.routes[spec.id.index()].handler.is_some() {
         run_on_keys(worker, id, session, spec, args)
@@ -358,6 +361,9 @@ fn run_on_keys(
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
     }
+    if let Some(step) = worker.admit(id, session, spec, &slots)? {
+        return Ok(step);
+    }
     if keys.len() > 1 {
         worker.prefetch(session, &keys);
     }
@@ -422,7 +428,10 @@ fn offload(
         id: spec.id,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(id, session, slots) },
+        work: Work::Command {
+            args: args.to_owned_args(),
+            footing: worker.footing(id, session, slots, spec.flags.contains(Flags::WRITE)),
+        },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.offload.submit(&worker.shared, job);
@@ -453,8 +462,9 @@ impl Worker {
     }
 
     /// What commands of this session run with on another thread.
-    pub(crate) fn footing(&self, id: ConnId, session: &Session, slots: &[Slot]) -> Footing {
+    pub(crate) fn footing(&self, id: ConnId, session: &Session, slots: &[Slot], writes: bool) -> Footing {
         Footing {
+            allowed: crate::cluster::admit::allowed(session, writes),
             db: session.db,
             slots: slots.to_vec(),
             settings: self.settings.clone(),
@@ -587,6 +597,7 @@ impl Worker {
             || self.shared.durability.restricts.load(Ordering::Relaxed)
             || self.shared.keyspace.snapshots.is_full()
             || self.shared.aof.is_full()
+            || self.shared.cluster.is_limited()
     }
 
     /// Refuses what the state of the files does not allow.

@@ -48,6 +48,9 @@ pub(crate) fn refused(worker: &mut Worker, session: &mut Session, args: Args<'_>
     if end_multi(session).is_some() {
         worker.unwatch_all(session);
     }
+    if crate::cluster::admit::is_redirection(&error) {
+        return error;
+    }
     let why = error.0.strip_prefix("ERR ").unwrap_or(&error.0);
     CmdError::text(format!("EXECABORT Transaction discarded because of: {why}"))
 }
@@ -80,13 +83,16 @@ fn end_multi(session: &mut Session) -> Option<Multi> {
 }
 
 /// WATCH.
-pub(crate) fn watch(worker: &mut Worker, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
+pub(crate) fn watch(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
     if session.state.has(State::IN_MULTI) {
         return Err(CmdError::new("ERR WATCH inside MULTI is not allowed"));
     }
     let slots = single::slots_of(worker, table::spec(CommandId::Watch), args)?;
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
         return Ok(Step::Busy(busy));
+    }
+    if let Some(step) = worker.admit(id, session, table::spec(CommandId::Watch), &slots)? {
+        return Ok(step);
     }
     let db = session.db;
     let extra = session.extra_mut();
@@ -134,6 +140,14 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
     });
     let ran =
         if needs_all { exec_alone(worker, id, session, &queued) } else { exec_locked(worker, id, session, &queued) };
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            end_multi(session);
+            worker.unwatch_all(session);
+            return Err(error);
+        }
+    };
     if ran == Step::Parked {
         offload(worker, id, session, queued);
         return Ok(ran);
@@ -149,10 +163,20 @@ pub(crate) fn exec(worker: &mut Worker, id: ConnId, session: &mut Session) -> Re
     Ok(if session.state.has(State::CLOSE_AFTER) { Step::Close } else { Step::Done })
 }
 
-fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {
+fn exec_locked(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    queued: &[(CommandId, OwnedArgs)],
+) -> Result<Step, CmdError> {
     let slots = slots_of_queue(worker, session, queued);
     if let Err(busy) = worker.locks.try_lock_all(&slots) {
-        return Step::Busy(busy);
+        return Ok(Step::Busy(busy));
+    }
+    let admitted = worker.admit_transaction(id, session, queued);
+    if !matches!(admitted, Ok(None)) {
+        worker.locks.unlock_all();
+        return admitted.map(|step| step.unwrap_or(Step::Retry));
     }
     if worker.locks.keyspace().snapshots.is_active()
         && !worker.is_replaying
@@ -161,11 +185,11 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
             .any(|(command, args)| worker.leaves_to_snapshot(id, session, table::spec(*command), args.as_args()))
     {
         worker.locks.unlock_all();
-        return Step::Again;
+        return Ok(Step::Again);
     }
     if is_long(worker, session, queued) {
         worker.locks.unlock_all();
-        return Step::Parked;
+        return Ok(Step::Parked);
     }
     run_queue(worker, id, session, queued);
     if !worker.events.ready.is_empty() {
@@ -173,7 +197,7 @@ fn exec_locked(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &
     }
     worker.locks.unlock_all();
     worker.locks.end_long();
-    Step::Done
+    Ok(Step::Done)
 }
 
 /// Whether the commands would hold the worker too long and can run elsewhere: all of them work on keys alone. Their
@@ -187,7 +211,7 @@ fn is_long(worker: &mut Worker, session: &mut Session, queued: &[(CommandId, Own
         let args = args.as_args();
         let spec = table::spec(*command);
         let is_refused =
-            worker.check_rights(session, spec, &args).is_err() || worker.sort_refusal(session, spec, &args).is_some();
+            worker.check_rights(session, spec, &args).is_err() || worker.sort_refusal(session, spec, args).is_some();
         if is_refused || worker.routes[command.index()].handler.is_none() {
             return false;
         }
@@ -207,7 +231,8 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
     end_multi(session);
     session.state.remove(State::WATCHING);
     let watch = session.extra.as_mut().and_then(|extra| extra.watch.take());
-    let work = Work::Transaction { queue, watch, footing: worker.footing(id, session, &slots) };
+    let writes = writes_any(&queue);
+    let work = Work::Transaction { queue, watch, footing: worker.footing(id, session, &slots, writes) };
     let name = vec![b"EXEC".to_vec()];
     let job = Job { worker: worker.index, conn: id, id: CommandId::Exec, proto: session.proto, shown: name, work };
     session.state.insert(State::OFFLOADED);
@@ -216,29 +241,56 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
 
 /// The slots of all keys that queued commands and watches name, ascending.
 fn slots_of_queue(worker: &Worker, session: &Session, queued: &[(CommandId, OwnedArgs)]) -> single::Slots {
+    let mut slots = slots_of_commands(worker, queued);
+    slots.extend(watched_slots(worker, session));
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+/// The slots of all keys that queued commands name, ascending.
+pub(crate) fn slots_of_commands(worker: &Worker, queued: &[(CommandId, OwnedArgs)]) -> single::Slots {
     let mut slots = single::Slots::new();
     for (command, args) in queued {
         if let Ok(of_command) = single::slots_of(worker, table::spec(*command), args.as_args()) {
             slots.extend(of_command);
         }
     }
-    if let Some(watch) = session.extra.as_ref().and_then(|extra| extra.watch.as_ref()) {
-        slots.extend(watch.keys.iter().map(|(_, key, _)| worker.locks.keyspace().slot(key)));
-    }
     slots.sort_unstable();
     slots.dedup();
     slots
 }
 
-fn exec_alone(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(CommandId, OwnedArgs)]) -> Step {
-    let ran = worker.alone(|worker| {
+/// The slots of the keys that a session watches.
+pub(crate) fn watched_slots(worker: &Worker, session: &Session) -> single::Slots {
+    let watch = session.extra.as_ref().and_then(|extra| extra.watch.as_ref());
+    let keys = watch.into_iter().flat_map(|watch| &watch.keys);
+    keys.map(|(_, key, _)| worker.locks.keyspace().slot(key)).collect()
+}
+
+/// Whether one of the commands writes.
+pub(crate) fn writes_any(queued: &[(CommandId, OwnedArgs)]) -> bool {
+    queued.iter().any(|(id, _)| table::spec(*id).flags.contains(Flags::WRITE))
+}
+
+fn exec_alone(
+    worker: &mut Worker,
+    id: ConnId,
+    session: &mut Session,
+    queued: &[(CommandId, OwnedArgs)],
+) -> Result<Step, CmdError> {
+    let ran = worker.alone(|worker| -> Result<Step, CmdError> {
+        if let Some(step) = worker.admit_transaction(id, session, queued)? {
+            return Ok(step);
+        }
+        if queued.iter().any(|(command, _)| whole::changes_all(*command)) && worker.holds_any() {
+            return Ok(Step::Retry);
+        }
         run_queue(worker, id, session, queued);
         worker.serve_held();
+        Ok(Step::Done)
     });
-    match ran {
-        Some(()) => Step::Done,
-        None => Step::Retry,
-    }
+    ran.unwrap_or(Ok(Step::Retry))
 }
 
 /// Runs the queued commands, all slots they need being ours.
@@ -259,7 +311,7 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
         let result = if let Err(denied) = worker.check_rights(session, spec, &args) {
             worker.refuse(id, session, spec, &args, denied, Context::Multi);
             Err(denied.exec_error())
-        } else if let Some(error) = worker.sort_refusal(session, spec, &args) {
+        } else if let Some(error) = worker.sort_refusal(session, spec, args) {
             Err(error)
         } else if worker.routes[command.index()].handler.is_some() {
             let result = worker.call(session, *command, args, false).0;
@@ -287,7 +339,7 @@ fn run_queue(worker: &mut Worker, id: ConnId, session: &mut Session, queued: &[(
 /// Whether a watched key changed or ended since WATCH. Its slots are held.
 fn is_watch_broken(worker: &mut Worker, session: &Session) -> bool {
     let Some(watch) = session.extra.as_ref().and_then(|extra| extra.watch.as_ref()) else { return false };
-    if watch.flag.load(Ordering::Relaxed) {
+    if watch.flag.load(Ordering::Relaxed) || worker.watches_foreign(session) {
         return true;
     }
     watch.keys.iter().any(|(db, key, was_over)| {

@@ -16,6 +16,7 @@ use keyspace::{DbIndex, DbView, Events, LockSet, Slot};
 use net::ConnId;
 use resp::{Args, Reply};
 use std::time::{Duration, Instant};
+use topology::SlotSet;
 
 /// Keys that KEYS walks on the worker; more go to an offload thread.
 const INLINE_KEYS: u64 = 512;
@@ -28,6 +29,8 @@ const SCAN_ENTRIES: usize = 256;
 const SCAN_SLOTS: usize = 2048;
 /// A database of so few keys is walked in one call as far as COUNT allows, however its keys are spread over the slots.
 const SCAN_SMALL: u64 = 4096;
+/// What a script is told that would empty slots while some are held.
+const SLOTS_HELD: CmdError = CmdError::new("TRYAGAIN Slots are just moving to another server, try again");
 /// Bits of a cursor that hold the slot.
 const SLOT_BITS: u32 = 14;
 
@@ -35,6 +38,11 @@ const SLOT_BITS: u32 = 14;
 pub(crate) fn handles(id: CommandId) -> bool {
     use CommandId as C;
     matches!(id, C::Scan | C::Keys | C::Randomkey | C::Flushall | C::Flushdb | C::Swapdb)
+}
+
+/// Whether a command changes the whole keyspace.
+pub(crate) fn changes_all(id: CommandId) -> bool {
+    matches!(id, CommandId::Flushall | CommandId::Flushdb | CommandId::Swapdb)
 }
 
 /// Runs one of them.
@@ -150,8 +158,9 @@ fn scan_slot(
     let now_ms = view.now_ms();
     let mut looked = 0;
     let mut over: Vec<Vec<u8>> = Vec::new();
+    let tenure = view.locks.tenure(slot);
     let next = match view.locks.slot(slot).db(view.index()) {
-        Some(db) if !db.is_empty() => db.table().scan(cursor, count, |entry| {
+        Some(db) if !db.is_empty() && tenure.is_visible() => db.table().scan(cursor, count, |entry| {
             looked += 1;
             if options.pattern.is_some_and(|pattern| !keyspace::glob::matches(pattern, entry.key(), false)) {
                 return;
@@ -167,9 +176,9 @@ fn scan_slot(
         }),
         _ => 0,
     };
-    for key in over {
+    for key in over.iter().filter(|_| tenure.may_shrink()) {
         // Met and over: removed, as any other look at it would.
-        view.exists(&key);
+        view.exists(key);
     }
     (next, looked)
 }
@@ -235,7 +244,8 @@ fn walk_keys(
         }
         let view = DbView::new(locks, events, db, now_ms, clock);
         let mut is_late = false;
-        if let Some(part) = view.locks.slot(slot).db(db).filter(|part| !part.is_empty()) {
+        let is_visible = view.locks.tenure(slot).is_visible();
+        if let Some(part) = view.locks.slot(slot).db(db).filter(|part| is_visible && !part.is_empty()) {
             for entry in part.table().iter() {
                 let alive = entry.expire_at_ms().is_none_or(|at_ms| at_ms > now_ms);
                 if alive && (all || keyspace::glob::matches(pattern, entry.key(), false)) {
@@ -273,7 +283,8 @@ fn random_key(worker: &mut Worker, session: &Session) -> Result<Step, CmdError> 
             continue;
         }
         let view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
-        let key = view.locks.slot(slot).db(session.db).and_then(|db| {
+        let part = view.locks.slot(slot).db(session.db).filter(|_| view.locks.tenure(slot).is_visible());
+        let key = part.and_then(|db| {
             let live = |entry: &&keyspace::Entry| entry.expire_at_ms().is_none_or(|at_ms| at_ms > worker.now_ms);
             let drawn = db.table().random(&mut rng).filter(live);
             drawn.or_else(|| db.table().iter().find(live)).map(|entry| entry.key().to_vec())
@@ -302,7 +313,20 @@ fn flush(worker: &mut Worker, db: DbIndex, only: Option<DbIndex>, args: Args<'_>
     if !fine {
         return Err(commands::error::SYNTAX);
     }
-    if !do_alone(worker, db, args, |worker| empty(worker, only)) {
+    if worker.holds_any() {
+        // It may be another server that is to empty the slots that are held. A script cannot wait for that.
+        return if worker.locks.is_alone() { Err(SLOTS_HELD) } else { Ok(Step::Retry) };
+    }
+    let mut is_held = false;
+    let emptied = do_alone(worker, db, args, |worker| {
+        is_held = worker.holds_any();
+        if is_held {
+            worker.locks.effects.suppress();
+        } else {
+            empty(worker, only);
+        }
+    });
+    if !emptied || is_held {
         return Ok(Step::Retry);
     }
     worker.reply.ok();
@@ -327,9 +351,25 @@ fn do_alone(worker: &mut Worker, db: DbIndex, args: Args<'_>, work: impl FnOnce(
 fn empty(worker: &mut Worker, only: Option<DbIndex>) {
     let mut garbage: Vec<Db> = Vec::new();
     let mut gone = 0_u64;
+    let mut spared: Vec<u16> = Vec::new();
     for slot in worker.shared.keyspace.slots() {
+        if !worker.is_replaying && !worker.locks.tenure(slot).is_visible() {
+            // Another server's: what is being taken over stays, and what has left goes by itself.
+            if worker.locks.slot(slot).key_count() > 0 {
+                spared.extend(u16::try_from(slot.index()));
+            }
+            continue;
+        }
         worker.locks.note_streams_gone(slot, only, &mut worker.events);
         gone += worker.locks.empty_slot(slot, only, worker.now_ms, &mut garbage);
+    }
+    if !spared.is_empty() {
+        // Recorded as what it came to, so that the log and replicas spare the same slots.
+        let all: SlotSet =
+            worker.locks.keyspace().slots().filter_map(|slot| u16::try_from(slot.index()).ok()).collect();
+        let emptied = all.difference(&spared.into_iter().collect());
+        worker.locks.effects.suppress();
+        crate::cluster::discard::record_drop(&mut worker.locks, &emptied.to_string(), only);
     }
     worker.invalidate_all();
     worker.events.dirty += gone.max(1);

@@ -16,7 +16,7 @@ pub mod listen;
 pub mod log;
 pub mod signals;
 pub mod supervise;
-mod sys;
+pub(crate) mod sys;
 pub mod system;
 pub mod title;
 pub mod usage;
@@ -42,6 +42,14 @@ pub fn error_text(error: &std::io::Error) -> String {
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Milliseconds on a clock that does not jump with the wall's: for how long something takes. Never 0.
+#[must_use]
+pub fn steady_ms() -> i64 {
+    static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let elapsed = BEGIN.get_or_init(std::time::Instant::now).elapsed();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX - 1) + 1
 }
 
 /// The umask of the process: the bits that new files do not get. It is read from the kernel's report,

@@ -66,6 +66,25 @@ pub(super) fn replace_standard_streams(file: &std::fs::File) -> io::Result<()> {
     Ok(())
 }
 
+/// Brings what was written to a file to the disk and waits for it, but not what tells its length: that takes a sync. The
+/// file can be written meanwhile. Does nothing for files that have no such thing.
+///
+/// # Errors
+/// Of the disk; it is told only once for a descriptor.
+pub(crate) fn write_back(file: std::os::fd::BorrowedFd<'_>) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: the call takes numbers alone; the descriptor is open, since it is borrowed.
+    if unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Ignores a signal from now on.
 pub(super) fn ignore_signal(signal: i32) {
     // SAFETY: SIG_IGN runs no code of ours, so nothing unsafe can happen in a handler.

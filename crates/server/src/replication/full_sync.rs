@@ -11,7 +11,7 @@ use crate::durability::claim::{Begun, Claim, Purpose};
 use crate::durability::save::{file_of, write_file};
 use crate::log;
 use crate::process::log::Level;
-use crate::process::{error_text, now_ms};
+use crate::process::{error_text, steady_ms};
 use crate::shared::{Shared, random_id};
 use ::replication::Severity;
 use ::replication::history::History;
@@ -39,7 +39,7 @@ impl Shared {
         let is_direct =
             (config.repl_diskless_sync || filter.is_some()) && group.iter().all(|replica| replica.knows_marks());
         if is_direct {
-            let waited_ms = now_ms() - oldest_ms;
+            let waited_ms = steady_ms() - oldest_ms;
             let is_complete = usize::try_from(config.repl_diskless_sync_max_replicas)
                 .is_ok_and(|most| most > 0 && group.len() >= most);
             if waited_ms < i64::from(config.repl_diskless_sync_delay) * 1000 && !is_complete {
@@ -233,7 +233,7 @@ fn send_file(shared: &Arc<Shared>, begun: Begun, config: &Config, group: &[Arc<R
 }
 
 fn finish(shared: &Shared, replica: &Replica, starts_on_ack: bool) {
-    replica.acked_s.store(now_ms() / 1000, Ordering::Relaxed);
+    replica.acked_at_ms.store(steady_ms(), Ordering::Relaxed);
     {
         let mut feed = replica.feed.lock();
         feed.is_whole = true;

@@ -10,6 +10,7 @@ use crate::log;
 use crate::process::log::Level;
 use crate::process::{error_text, now_ms};
 use crate::scripting::threads::STACK_BYTES;
+use crate::session::{ClientId, Session};
 use crate::shared::Shared;
 use ::replication::handshake::{Answer, Handshake, Introduction, LINE_MAX, Next, command};
 use keyspace::LockSet;
@@ -17,6 +18,7 @@ use net::tls::Stream;
 use rustix::net::{AddressFamily, SocketType};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -215,7 +217,12 @@ impl Wire {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(got) => {
                 self.last_io = Instant::now();
-                self.shared.replication.link.last_io_s.store(now_ms() / 1000, Ordering::Relaxed);
+                let now_s = now_ms() / 1000;
+                if self.shared.replication.link.last_io_s.swap(now_s, Ordering::Relaxed) != now_s
+                    && let Some((session, ..)) = &mut *self.shared.replication.link.client.lock()
+                {
+                    session.last_active_s = u32::try_from(now_s).unwrap_or(0);
+                }
                 self.shared.replication.figures.input_bytes.fetch_add(got as u64, Ordering::Relaxed);
                 Ok(got)
             }
@@ -278,6 +285,10 @@ fn attempt(shared: &Arc<Shared>, generation: u64, target: &Target, applier: &mut
     };
     let socket = connect(target, &config).map_err(failed)?;
     *replication.link.socket.lock() = socket.try_clone().ok();
+    let id = ClientId(shared.client_ids.fetch_add(1, Ordering::Relaxed) + 1);
+    let now_s = u32::try_from(now_ms() / 1000).unwrap_or(0);
+    let session = Session::new(id, now_s, true, socket.peer_addr().ok());
+    *replication.link.client.lock() = Some((session, socket.local_addr().ok(), socket.as_raw_fd()));
     let stream = Line::open(shared, &config, socket).map_err(failed)?;
     log!(Level::Notice, "Non blocking connect for SYNC fired the event.");
     let mut wire =
@@ -391,6 +402,7 @@ fn follow(wire: &mut Wire, applier: &mut Applier) -> Result<(), Ended> {
     let shared = wire.shared.clone();
     let link = &shared.replication.link;
     let mut acked: Option<Instant> = None;
+    let mut acked_log = 0;
     loop {
         if !wire.unused().is_empty() {
             let used = applier.apply(wire.unused())?;
@@ -406,12 +418,21 @@ fn follow(wire: &mut Wire, applier: &mut Applier) -> Result<(), Ended> {
         if !wire.is_current() {
             return Err(Ended::Stopped);
         }
-        if std::mem::take(&mut applier.is_asked) || acked.is_none_or(|at| at.elapsed() >= ACK_EVERY) {
+        let has_log = shared.aof.state() == crate::aof::State::On;
+        let durable = shared.aof.durable();
+        // WAITAOF at the primary may wait for nothing but this.
+        let is_newly_durable = has_log
+            && durable > acked_log
+            && durable == shared.keyspace.journal.end()
+            && acked.is_some_and(|at| at.elapsed() >= LOOK_EVERY);
+        let is_due = is_newly_durable || acked.is_none_or(|at| at.elapsed() >= ACK_EVERY);
+        if std::mem::take(&mut applier.is_asked) || is_due {
             acked = Some(Instant::now());
+            acked_log = durable;
             let offset = shared.keyspace.journal.end().to_string();
-            let in_log = shared.aof.durable().to_string();
+            let in_log = durable.to_string();
             let mut words: Vec<&[u8]> = vec![b"REPLCONF", b"ACK", offset.as_bytes()];
-            if shared.aof.state() == crate::aof::State::On {
+            if has_log {
                 words.extend([b"FACK".as_slice(), in_log.as_bytes()]);
             }
             wire.write(&command(&words)).map_err(|_| Ended::Lost)?;

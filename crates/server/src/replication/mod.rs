@@ -27,6 +27,7 @@ pub mod tend;
 pub mod wait;
 
 use crate::config::Config;
+use crate::session::Session;
 use crate::shared::{Shared, random_id};
 use ::replication::Severity;
 use ::replication::history::{History, Kept};
@@ -35,6 +36,7 @@ use net::ConnId;
 use parking_lot::Mutex;
 use persistence::rdb::Replication as FileHistory;
 pub(crate) use primary::Replica;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -106,6 +108,8 @@ pub(crate) struct Link {
     pub(crate) stream_db: AtomicU32,
     /// The connection of the link, for whoever ends it.
     pub(crate) socket: Mutex<Option<std::net::TcpStream>>,
+    /// It as a client, for the list of clients: with our own address, and its descriptor.
+    pub(crate) client: Mutex<Option<(Session, Option<SocketAddr>, i32)>>,
     /// Held by the one thread that follows.
     pub(crate) turn: Mutex<()>,
 }
@@ -130,7 +134,7 @@ pub struct Replication {
     /// A full synchronization runs.
     is_syncing: AtomicBool,
     pub(crate) figures: Figures,
-    /// When each thing was last done, Unix ms.
+    /// When each thing was last done.
     pub(crate) tended: Mutex<tend::Times>,
 }
 
@@ -174,6 +178,7 @@ impl Replication {
                 read_offset: AtomicU64::new(0),
                 stream_db: AtomicU32::new(0),
                 socket: Mutex::default(),
+                client: Mutex::default(),
                 turn: Mutex::default(),
             },
             good: AtomicUsize::new(0),
@@ -217,6 +222,14 @@ impl Replication {
 
     pub(crate) fn set_phase(&self, phase: Phase) {
         self.link.phase.store(phase as u8, Ordering::SeqCst);
+    }
+
+    /// Ends the connection of the link; it is made anew.
+    pub(crate) fn cut_link(&self) {
+        if let Some(socket) = &*self.link.socket.lock() {
+            // Gone already is as good.
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
     }
 
     /// The number of the present role.

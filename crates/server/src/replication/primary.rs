@@ -10,7 +10,7 @@ use crate::config::{ClientClass, Config};
 use crate::exec::Step;
 use crate::log;
 use crate::process::log::Level;
-use crate::process::now_ms;
+use crate::process::steady_ms;
 use crate::session::{Session, State};
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
@@ -109,7 +109,8 @@ pub(crate) struct Replica {
     stage: AtomicU8,
     pub(crate) acked: AtomicU64,
     pub(crate) acked_log: AtomicU64,
-    pub(crate) acked_s: AtomicI64,
+    /// When, on the steady clock.
+    pub(crate) acked_at_ms: AtomicI64,
     /// Unix ms at which it asked.
     pub(crate) since_ms: i64,
     pub(crate) feed: Mutex<Feed>,
@@ -154,8 +155,8 @@ impl Replica {
     }
 
     /// Seconds since it was last heard.
-    pub(crate) fn lag_s(&self, now_s: i64) -> i64 {
-        (now_s - self.acked_s.load(Ordering::Relaxed)).max(0)
+    pub(crate) fn lag_s(&self) -> i64 {
+        (steady_ms() - self.acked_at_ms.load(Ordering::Relaxed)).max(0) / 1000
     }
 
     /// Has its connection closed.
@@ -272,7 +273,7 @@ impl Worker {
         if !feed.is_whole || feed.starts_on_ack || replica.claimed.wants_file_only {
             return Fed::Nothing;
         }
-        let now_s = self.now_ms / 1000;
+        let now_s = steady_ms() / 1000;
         let Feed { reader, soft_since_s, .. } = &mut *feed;
         let Some(reader) = reader else { return Fed::Nothing };
         loop {
@@ -329,8 +330,8 @@ impl Worker {
             stage: AtomicU8::new(stage as u8),
             acked: AtomicU64::new(0),
             acked_log: AtomicU64::new(0),
-            acked_s: AtomicI64::new(self.now_ms / 1000),
-            since_ms: self.now_ms,
+            acked_at_ms: AtomicI64::new(steady_ms()),
+            since_ms: steady_ms(),
             feed: Mutex::default(),
             room: Condvar::new(),
             is_over: AtomicBool::new(false),
@@ -524,7 +525,7 @@ fn acknowledged(worker: &mut Worker, id: ConnId, args: Args<'_>) {
     {
         replica.acked_log.fetch_max(offset.min(end), Ordering::SeqCst);
     }
-    replica.acked_s.store(now_ms() / 1000, Ordering::Relaxed);
+    replica.acked_at_ms.store(steady_ms(), Ordering::Relaxed);
     let mut feed = replica.feed.lock();
     if feed.is_whole && std::mem::take(&mut feed.starts_on_ack) {
         log!(Level::Notice, "Synchronization with replica {} succeeded", replica.name());

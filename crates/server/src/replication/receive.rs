@@ -1,15 +1,15 @@
 //! Taking a primary's snapshot.
 //!
-//! It is first brought to a file and read through, and only then do the old data go: a primary that sends nonsense, or
-//! breaks off, costs a replica nothing. Straight from the connection it is loaded when there are no data to lose
-//! (`repl-diskless-load`).
+//! It is first brought to a file and read through, every value of it, and only then do the old data go: a primary that
+//! sends nonsense, or breaks off, costs a replica nothing. Straight from the connection it is loaded when there are no data
+//! to lose (`repl-diskless-load`).
 
 use super::apply::Applier;
 use super::link::{Ended, Line, Wire};
 use super::{Phase, full_sync};
 use crate::config::{Config, ReplDisklessLoad};
 use crate::durability::claim::{Claim, Purpose};
-use crate::durability::load::{FileHistory, LoadRules, LoadingState, empty_all, load_stream, log_failure};
+use crate::durability::load::{FileHistory, LoadRules, LoadingState, empty_all, load_stream, log_failure, scrutiny_of};
 use crate::durability::save::file_of;
 use crate::log;
 use crate::process::log::Level;
@@ -17,9 +17,10 @@ use crate::process::{error_text, now_ms};
 use crate::shared::{Shared, random_id};
 use ::replication::history::History;
 use ::replication::payload::{Form, Payload, PayloadError};
+use keyspace::codec::ValueLimits;
 use keyspace::{DbIndex, Events};
 use persistence::disk::DiskFile;
-use persistence::rdb::{LoadError, Part, Splitter};
+use persistence::rdb::{self, LoadError, Part, Splitter};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,7 +160,7 @@ fn spool(shared: &Arc<Shared>, config: &Config, incoming: &mut Incoming<'_>) -> 
         Ended::Lost
     })?;
     let mut tee = Tee { incoming, file: &mut *file, write_error: None };
-    let checked = check(&mut tee, config, shared.keyspace.databases());
+    let checked = check(&mut tee, config, shared);
     let write_error = tee.write_error.take();
     drop(file);
     if let Some(error) = write_error {
@@ -212,10 +213,20 @@ impl Read for Tee<'_, '_> {
     }
 }
 
-/// Reads a file through as it comes: its frame, its checksum, the ends of its records.
-fn check(source: &mut impl Read, config: &Config, databases: u32) -> Result<(), LoadError> {
-    let mut splitter = Splitter::new(&mut *source, config.rdbchecksum, databases)?;
-    while !matches!(splitter.next_part()?, Part::End { .. }) {}
+/// Reads a file through as it comes, every value and library of it: what can be loaded once the old data are gone.
+fn check(source: &mut impl Read, config: &Config, shared: &Arc<Shared>) -> Result<(), LoadError> {
+    let settings = crate::settings::of(config, shared);
+    let limits = ValueLimits { hash: &settings.hash, set: &settings.set, zset: &settings.zset, list: &settings.list };
+    let mut splitter = Splitter::new(&mut *source, config.rdbchecksum, shared.keyspace.databases())?;
+    let mut checks_library = crate::scripting::functions::checker(shared);
+    loop {
+        match splitter.next_part()? {
+            Part::Chunk(chunk) => rdb::check_chunk(&chunk, limits, scrutiny_of(config))?,
+            Part::Function(text) => checks_library(&text).map_err(LoadError::Function)?,
+            Part::Field(..) | Part::ModuleData(_) => {}
+            Part::End { .. } => break,
+        }
+    }
     // What stands behind the end is nobody's.
     io::copy(source, &mut io::sink())?;
     Ok(())
@@ -270,7 +281,8 @@ fn load(
     log!(Level::Notice, "MASTER <-> REPLICA sync: Flushing old data");
     flush(shared, site);
     log!(Level::Notice, "MASTER <-> REPLICA sync: Loading DB in memory");
-    let rules = LoadRules { expires: false, replaces: false };
+    // A key that comes twice is no reason to have none: the last one counts.
+    let rules = LoadRules { expires: false, replaces: true };
     let is_loaded = AtomicBool::new(false);
     let claim = &mut site.claim;
     let loaded = std::thread::scope(|scope| {

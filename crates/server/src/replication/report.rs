@@ -57,7 +57,7 @@ pub(crate) fn write(text: &mut String, shared: &Shared, config: &Config) {
     }
     for (index, replica) in replicas.iter().enumerate() {
         let stage = replica.stage();
-        let lag_s = if stage == Stage::Online { replica.lag_s(now_s) } else { 0 };
+        let lag_s = if stage == Stage::Online { replica.lag_s() } else { 0 };
         field(
             &format!("slave{index}"),
             &format_args!(

@@ -162,6 +162,9 @@ impl Shared {
         }
         self.renew_replicas(&self.config.snapshot());
         replication.wake_waiters(self);
+        if self.cluster.is_managed() {
+            self.control(crate::cluster::control::Control::role_changed);
+        }
     }
 
     /// Closes the connections of all replicas.

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::exec::transaction;
 use crate::log;
 use crate::process::log::Level;
+use crate::process::steady_ms;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::worker::{Message, Worker};
@@ -27,7 +28,7 @@ const NEWLINE: &[u8] = b"\n";
 /// Between two of them.
 const NEWLINE_MS: i64 = 1000;
 
-/// When things were done, Unix ms.
+/// When things were done, on the steady clock; 0: never.
 #[derive(Default)]
 pub struct Times {
     pinged: i64,
@@ -85,7 +86,7 @@ impl Worker {
         if replicas.is_empty() {
             return;
         }
-        let now_ms = self.now_ms;
+        let now_ms = steady_ms();
         let mut times = replication.tended.lock();
         if !replication.is_replica()
             && now_ms - times.pinged >= i64::from(config.repl_ping_replica_period) * 1000
@@ -110,7 +111,7 @@ impl Worker {
         }
         drop(times);
         for replica in &replicas {
-            let is_late = replica.lag_s(now_ms / 1000) > i64::from(config.repl_timeout);
+            let is_late = replica.lag_s() > i64::from(config.repl_timeout);
             if replica.is_modern && is_late && matches!(replica.stage(), Stage::Online | Stage::Sent) {
                 log!(Level::Warning, "Disconnecting timedout replica (streaming sync): {}", replica.name());
                 replica.cut(&shared);
@@ -139,9 +140,9 @@ impl Worker {
         if !has_none || replication.is_replica() {
             times.alone_since = 0;
         } else if times.alone_since == 0 {
-            times.alone_since = self.now_ms;
+            times.alone_since = steady_ms();
         }
-        let alone_s = if times.alone_since == 0 { 0 } else { (self.now_ms - times.alone_since) / 1000 };
+        let alone_s = if times.alone_since == 0 { 0 } else { (steady_ms() - times.alone_since) / 1000 };
         let is_over = config.repl_backlog_ttl > 0 && alone_s > config.repl_backlog_ttl;
         drop(times);
         if present == wanted && !is_over {
@@ -175,9 +176,8 @@ impl Shared {
     /// Counts the replicas that are well, and has workers heed what follows from the role.
     pub(crate) fn renew_replicas(&self, config: &Config) {
         let replication = &self.replication;
-        let now_s = crate::process::now_ms() / 1000;
         let is_good = |replica: &&Arc<super::Replica>| {
-            replica.stage() == Stage::Online && replica.lag_s(now_s) <= i64::from(config.min_replicas_max_lag)
+            replica.stage() == Stage::Online && replica.lag_s() <= i64::from(config.min_replicas_max_lag)
         };
         let good = replication.replicas.lock().iter().filter(is_good).count();
         replication.good.store(good, Ordering::SeqCst);

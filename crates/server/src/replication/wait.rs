@@ -1,7 +1,7 @@
 //! WAIT, and the replicas' part of WAITAOF.
 //!
-//! A client that waits is parked; its command is run again when a replica has acknowledged something, and when its time
-//! is over.
+//! A client that waits is parked; its command is run again when a replica has acknowledged something or the log here was
+//! forced to disk, and when its time is over.
 
 use super::Replication;
 use super::primary::Stage;
@@ -29,7 +29,8 @@ pub(crate) const LOG_ON_REPLICA: CmdError = CmdError::new(
 impl Replication {
     /// Has those who wait for acknowledgements look again.
     pub(crate) fn wake_waiters(&self, shared: &Shared) {
-        for (worker, conn) in std::mem::take(&mut *self.waiters.lock()) {
+        let waiters = std::mem::take(&mut *self.waiters.lock());
+        for (worker, conn) in waiters {
             shared.post(worker, Message::Wake(conn.as_u64()));
         }
     }

@@ -219,12 +219,38 @@ pub(crate) fn join_files(shared: &Arc<Shared>) {
         shared.scripts.libraries.current().libraries().map(|library| library.code.to_vec()).collect()
     }));
     let holder = Arc::downgrade(shared);
-    let _ = files.load_function.set(Box::new(move |code, replace| {
-        let Some(shared) = holder.upgrade() else { return Ok(()) };
+    let _ = files.function_loader.set(Box::new(move || {
         // Files are read on a thread of their own, which needs an interpreter for this.
-        let mut worker = Worker::new(0, shared);
-        load_library(&mut worker, code, replace).map(drop).map_err(|error| error.0.to_string())
+        let mut worker = holder.upgrade().map(|shared| {
+            let stats = shared.link_stats.clone();
+            let mut worker = Worker::new(0, shared);
+            // What it counts is no worker's doing.
+            worker.stats = stats;
+            worker
+        });
+        Box::new(move |code, replace| match &mut worker {
+            Some(worker) => load_library(worker, code, replace).map(drop).map_err(|error| error.0.to_string()),
+            None => Ok(()),
+        })
     }));
+}
+
+/// Looks whether the libraries of one file could be loaded into a server without any; loads none.
+pub(crate) fn checker(shared: &Arc<Shared>) -> impl FnMut(&[u8]) -> Result<(), String> {
+    let shared = shared.clone();
+    let (mut worker, mut set) = (None, LibrarySet::default());
+    move |code| {
+        let worker = worker.get_or_insert_with(|| {
+            let mut worker = Worker::new(0, shared.clone());
+            worker.stats = shared.link_stats.clone();
+            worker
+        });
+        let line = shebang::library_line(code).map_err(|text| text.to_string())?;
+        let library = read_library(worker, code, line, true).map_err(|error| error.0.to_string())?;
+        // Loading lets a library that comes twice replace the one before.
+        set.remove(&library.name);
+        set.insert(library).map_err(|text| text.to_string())
+    }
 }
 
 /// Runs a library's text to learn its functions.

@@ -4,6 +4,7 @@ use super::run::{INLINE_US, Place, Target, Why};
 use super::running::{Details, Running};
 use crate::acl::log::Context;
 use crate::clients::Caller;
+use crate::cluster::admit::{DOWN_FOR_SCRIPT, NOT_LOCAL, NOT_SAME_SLOT, Verdict, allowed};
 use crate::exec::{Step, single, whole};
 use crate::process::log::Level;
 use crate::session::Session;
@@ -60,6 +61,8 @@ pub(crate) struct ScriptHost<'a> {
     is_shown: bool,
     is_busy: bool,
     why: Why,
+    /// In a cluster: the slot of its keys.
+    first_slot: Option<Slot>,
 }
 
 impl<'a> ScriptHost<'a> {
@@ -79,6 +82,9 @@ impl<'a> ScriptHost<'a> {
         let is_ro = matches!(spec.id, C::EvalRo | C::EvalshaRo | C::FcallRo);
         let (Place::Worker { oom } | Place::Exec { oom } | Place::Thread { oom }) = place;
         let running = worker.scripting.running.clone();
+        let is_managed = worker.shared.cluster.is_managed();
+        let declared = if is_managed { single::slots_of(worker, spec, args).ok() } else { None };
+        let declared = declared.and_then(|slots| slots.first().copied());
         ScriptHost {
             conn,
             inner,
@@ -96,6 +102,7 @@ impl<'a> ScriptHost<'a> {
             is_shown: false,
             is_busy: false,
             why: Why::Wide,
+            first_slot: declared,
             worker,
         }
     }
@@ -145,6 +152,38 @@ impl<'a> ScriptHost<'a> {
             self.show_slots();
         }
         Ok(())
+    }
+
+    /// In a cluster: whether the slots are those of the keys before, unless the script may use several.
+    fn check_same_slot(&mut self, slots: &[Slot]) -> Result<(), Refused> {
+        if !self.worker.shared.cluster.is_managed() || self.worker.is_replaying {
+            return Ok(());
+        }
+        if slots.len() > 1 {
+            return Err(Refused::Error(NOT_LOCAL.into()));
+        }
+        let flags = self.target.flags();
+        let (Some(slot), false) = (
+            slots.first().copied(),
+            flags.has(ScriptFlags::ALLOW_CROSS_SLOT_KEYS) || flags.has(ScriptFlags::COMPATIBLE),
+        ) else {
+            return Ok(());
+        };
+        let first = *self.first_slot.get_or_insert(slot);
+        if first == slot { Ok(()) } else { Err(Refused::Error(NOT_SAME_SLOT.into())) }
+    }
+
+    /// In a cluster: whether slots, which are locked, are served here.
+    fn check_local(&mut self, spec: &'static CommandSpec, slots: &[Slot]) -> Result<(), Refused> {
+        if !self.worker.shared.cluster.is_managed() || self.worker.is_replaying {
+            return Ok(());
+        }
+        let allowed = allowed(self.inner, spec.flags.contains(Flags::WRITE));
+        match self.worker.shared.judge(&self.worker.locks, slots, allowed) {
+            Verdict::Runs => Ok(()),
+            // A slot that it did not declare and that is about to leave: there is nothing to wait for it by.
+            Verdict::Waits | Verdict::Again | Verdict::Refused(_) => Err(Refused::Error(NOT_LOCAL.into())),
+        }
     }
 
     fn acquire_every(&mut self) -> Result<(), Refused> {
@@ -225,6 +264,11 @@ impl<'a> ScriptHost<'a> {
         if let Err(error) = self.worker.check_replication(self.inner, spec) {
             return Err(format!("-{}", error.0).into());
         }
+        let cluster = &self.worker.shared.cluster;
+        let looks = spec.has_keys() && !self.worker.config.cluster_allow_reads_when_down;
+        if cluster.is_limited() && !self.worker.is_replaying && (looks || spec.flags.contains(Flags::WRITE)) {
+            return Err(DOWN_FOR_SCRIPT.into());
+        }
         if self.oom && !self.allows_oom && !self.wrote && spec.flags.contains(Flags::DENYOOM) {
             return Err(OUT_OF_MEMORY.into());
         }
@@ -239,7 +283,9 @@ impl<'a> ScriptHost<'a> {
             return Ok(());
         }
         let slots = single::slots_of(self.worker, spec, args).unwrap_or_default();
+        self.check_same_slot(&slots)?;
         self.acquire(&slots)?;
+        self.check_local(spec, &slots)?;
         if single::names_other_keys(spec.id, args) {
             for _ in 0..single::EXTRA_KEY_ROUNDS {
                 let missing = self.worker.with_ctx(self.inner, false, |ctx| single::missing_slots(ctx, args, &slots));
@@ -257,7 +303,7 @@ impl<'a> ScriptHost<'a> {
         self.worker.last_tick = ticks::now();
         self.worker.feed_monitors_from(self.inner, spec, args, Caller::Script);
         let (db, dirty) = (self.inner.db, self.worker.events.dirty);
-        let result = if let Some(error) = self.worker.sort_refusal(self.inner, spec, &args) {
+        let result = if let Some(error) = self.worker.sort_refusal(self.inner, spec, args) {
             Err(error)
         } else if self.worker.routes[spec.id.index()].handler.is_some() {
             let result = self.worker.call(self.inner, spec.id, args, false).0;

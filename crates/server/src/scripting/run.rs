@@ -163,6 +163,9 @@ pub(crate) fn command(
         if let Err(busy) = worker.locks.try_lock_all(&slots) {
             return Ok(Step::Busy(busy));
         }
+        if let Some(step) = worker.admit(id, session, spec, &slots)? {
+            return Ok(step);
+        }
         let outcome = run(worker, id, session, spec, args, &target, Place::Worker { oom });
         if !worker.events.ready.is_empty() {
             worker.serve_held();
@@ -178,15 +181,19 @@ pub(crate) fn command(
             Outcome::Elsewhere(Why::Wide) => {}
         }
     }
-    let ran = worker.alone(|worker| {
+    let ran = worker.alone(|worker| -> Result<Result<Outcome, Step>, CmdError> {
+        if let Some(step) = worker.admit(id, session, spec, &slots)? {
+            return Ok(Err(step));
+        }
         let outcome = run(worker, id, session, spec, args, &target, Place::Worker { oom });
         worker.serve_held();
-        outcome
+        Ok(Ok(outcome))
     });
-    match ran {
+    match ran.transpose()? {
         None => Ok(Step::Retry),
-        Some(Outcome::Done) => Ok(Step::Done),
-        Some(Outcome::Elsewhere(_)) => {
+        Some(Err(step)) => Ok(step),
+        Some(Ok(Outcome::Done)) => Ok(Step::Done),
+        Some(Ok(Outcome::Elsewhere(_))) => {
             submit(worker, id, session, spec, args, target, &slots);
             Ok(Step::Parked)
         }

@@ -6,13 +6,14 @@
 use super::THREADS_MAX;
 use super::run::{self, Target};
 use crate::acl::User;
+use crate::cluster::admit::{self, Verdict};
 use crate::process::log::Level;
 use crate::session::{ClientId, Session, State};
 use crate::shared::Shared;
 use crate::ticks;
 use crate::tracking::ClientTracking;
 use crate::worker::{Finished, Message, Worker};
-use commands::table::CommandSpec;
+use commands::table::{CommandSpec, Flags};
 use keyspace::tracking::Tracker;
 use keyspace::{DbIndex, Slot};
 use net::ConnId;
@@ -53,6 +54,8 @@ pub(crate) struct Client {
     pub(crate) proto: Proto,
     pub(crate) no_touch: bool,
     pub(crate) address: Option<SocketAddr>,
+    /// What it is to a cluster.
+    cluster: State,
     user: Option<Arc<User>>,
     rights_version: u32,
     is_restricted: bool,
@@ -67,6 +70,7 @@ impl Client {
             proto: session.proto,
             no_touch: session.state.has(State::NO_TOUCH),
             address: session.address,
+            cluster: session.state.only(State::READS_REPLICA),
             user: session.user.clone(),
             rights_version: session.rights_version,
             is_restricted: session.state.has(State::RESTRICTED),
@@ -87,6 +91,7 @@ impl Client {
         if self.is_restricted {
             session.state.insert(State::RESTRICTED);
         }
+        session.state.insert(self.cluster);
         if let Some(tracking) = &self.tracking {
             session.state.insert(State::TRACKING);
             session.extra_mut().tracking = Some(Box::new(tracking.clone()));
@@ -152,7 +157,10 @@ fn run_jobs(shared: &Arc<Shared>, index: usize) {
         let started = ticks::now();
         let before = worker.locks.effects.appended_to();
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_job(&mut worker, job)));
-        let reply = ran.unwrap_or_else(|_| {
+        if matches!(ran, Ok(None)) {
+            continue;
+        }
+        let reply = ran.map(Option::unwrap_or_default).unwrap_or_else(|_| {
             worker.stats.panics.add(1);
             worker.locks.recover();
             worker = Worker::new(u16::try_from(place).unwrap_or(u16::MAX), shared.clone());
@@ -176,12 +184,12 @@ fn run_jobs(shared: &Arc<Shared>, index: usize) {
     }
 }
 
-fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
+/// Runs a script and gives its reply. `None`: a slot that it needs is held, so it was put off until that is over.
+fn run_job(worker: &mut Worker, job: Job) -> Option<Vec<u8>> {
     worker.begin(crate::process::now_ms());
     worker.stands_for = Some(Tracker { worker: job.worker, token: job.conn.as_u64() });
     let mut session = job.client.stand_in(worker.now_s);
     worker.reply = Reply::with_buffer(Vec::new(), job.client.proto);
-    let args = job.args.as_args();
     let mut wide = job.target.traits().is_wide();
     loop {
         worker.locks.enter();
@@ -189,6 +197,14 @@ fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
         let oom = run::is_out_of_memory(worker);
         let ended = if wide {
             let token = close_gate(worker);
+            let verdict = verdict(worker, &session, &job);
+            if !matches!(verdict, Verdict::Runs) {
+                let kept = put_off(worker, job, verdict);
+                worker.locks.end_alone(token);
+                worker.locks.leave();
+                return kept;
+            }
+            let args = job.args.as_args();
             let ended =
                 run::run(worker, job.conn, &mut session, job.spec, args, &job.target, run::Place::Thread { oom });
             worker.serve_held();
@@ -197,6 +213,14 @@ fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
         } else {
             go_long(worker);
             worker.locks.lock_all(&job.slots);
+            let verdict = verdict(worker, &session, &job);
+            if !matches!(verdict, Verdict::Runs) {
+                let kept = put_off(worker, job, verdict);
+                worker.locks.end_long();
+                worker.locks.leave();
+                return kept;
+            }
+            let args = job.args.as_args();
             let ended =
                 run::run(worker, job.conn, &mut session, job.spec, args, &job.target, run::Place::Thread { oom });
             if !worker.events.ready.is_empty() {
@@ -210,8 +234,34 @@ fn run_job(worker: &mut Worker, job: Job) -> Vec<u8> {
         worker.locks.leave();
         worker.flush_counts();
         match ended {
-            run::Outcome::Done => return worker.reply.take(),
+            run::Outcome::Done => return Some(worker.reply.take()),
             run::Outcome::Elsewhere(_) => wide = true,
+        }
+    }
+}
+
+/// What a cluster says of a script whose slots are locked.
+fn verdict(worker: &Worker, session: &Session, job: &Job) -> Verdict {
+    if !worker.shared.cluster.is_managed() {
+        return Verdict::Runs;
+    }
+    if job.slots.len() > 1 {
+        return Verdict::Refused(admit::CROSS_SLOT);
+    }
+    worker.shared.judge(&worker.locks, &job.slots, admit::allowed(session, job.spec.flags.contains(Flags::WRITE)))
+}
+
+/// A script that does not run now: its error, or `None` when it is kept until its slot is no longer held. The slot is
+/// still locked.
+fn put_off(worker: &mut Worker, job: Job, verdict: Verdict) -> Option<Vec<u8>> {
+    match verdict {
+        Verdict::Refused(error) => {
+            worker.answer_error(0, job.spec.id, &error);
+            Some(worker.reply.take())
+        }
+        _ => {
+            worker.shared.cluster.keep_script(job);
+            None
         }
     }
 }

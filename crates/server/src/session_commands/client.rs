@@ -317,6 +317,8 @@ fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
         killed += 1;
         if line.id == session.id.0 {
             own = true;
+        } else if line.kind == ClientKind::Master {
+            worker.shared.replication.cut_link();
         } else if let Some(conns) = by_worker.get_mut(line.worker as usize) {
             conns.push(line.conn);
         }

@@ -87,7 +87,7 @@ pub(crate) fn hello(worker: &mut Worker, id: ConnId, session: &mut Session, args
     reply.bulk("id");
     reply.int(i64::try_from(session.id.0).unwrap_or(i64::MAX));
     reply.bulk("mode");
-    reply.bulk("standalone");
+    reply.bulk(if worker.shared.cluster.is_managed() { "cluster" } else { "standalone" });
     reply.bulk("role");
     reply.bulk("master");
     reply.bulk("modules");

@@ -212,7 +212,8 @@ fn digest(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>
             let mut is_begun = false;
             for slot in keyspace.slots() {
                 locks.lock_all(&[slot]);
-                for entry in locks.slot(slot).db(DbIndex(db)).iter().flat_map(|db| db.table().iter()) {
+                let part = locks.slot(slot).db(DbIndex(db)).filter(|_| locks.tenure(slot).is_visible());
+                for entry in part.iter().flat_map(|db| db.table().iter()) {
                     if !std::mem::replace(&mut is_begun, true) {
                         digest.mix_db(db);
                     }

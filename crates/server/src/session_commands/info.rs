@@ -109,7 +109,7 @@ fn server(report: &mut Report<'_>) {
     report.field("redis_git_sha1", "00000000");
     report.field("redis_git_dirty", 0);
     report.field("redis_build_id", build_id());
-    report.field("redis_mode", "standalone");
+    report.field("redis_mode", if report.shared().cluster.is_managed() { "cluster" } else { "standalone" });
     report
         .field("os", format_args!("{} {} {}", text(system.sysname()), text(system.release()), text(system.machine())));
     report.field("arch_bits", usize::BITS);
@@ -543,7 +543,7 @@ fn percentile_label(percentile: f64) -> String {
 }
 
 fn cluster(report: &mut Report<'_>) {
-    report.field("cluster_enabled", 0);
+    report.field("cluster_enabled", u8::from(report.shared().cluster.is_managed()));
 }
 
 fn keyspace(report: &mut Report<'_>) {

@@ -88,7 +88,7 @@ pub(crate) fn run(
         C::Multi => transaction::multi(worker, session).map(|()| Step::Done),
         C::Exec => transaction::exec(worker, id, session),
         C::Discard => transaction::discard(worker, session).map(|()| Step::Done),
-        C::Watch => transaction::watch(worker, session, args),
+        C::Watch => transaction::watch(worker, id, session, args),
         C::Unwatch => {
             worker.unwatch_all(session);
             worker.reply.ok();
@@ -129,6 +129,7 @@ fn run_container(
         "slowlog" => slowlog::run(worker, spec.id, args),
         "latency" => latency::run(worker, spec.id, args),
         "memory" => memory::run(worker, spec.id),
+        "oxidis" => crate::cluster::oxidis::run(worker, id, session, spec.id, args),
         "script" | "function" => functions::run(worker, session, spec.id, args),
         _ => server::run(worker, id, session, spec, args),
     }

@@ -5,6 +5,7 @@ use super::{client, debug, info};
 use crate::acl::commands as acl;
 use crate::aof::State as LogState;
 use crate::aof::rewrite::Asked;
+use crate::cluster::commands as cluster;
 use crate::durability::{save, shutdown};
 use crate::exec::Step;
 use crate::replication;
@@ -17,9 +18,6 @@ use net::ConnId;
 use resp::Args;
 use std::sync::atomic::Ordering;
 
-/// Answer to CLUSTER and its kin.
-const NO_CLUSTER: CmdError = CmdError::new("ERR This instance has cluster support disabled");
-
 /// Whether a command is served here.
 pub(crate) fn is_served(id: CommandId) -> bool {
     use CommandId as C;
@@ -31,7 +29,10 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Failover | C::Wait | C::Waitaof | C::Replicaof | C::Slaveof | C::Save | C::Bgsave | C::Bgrewriteaof => true,
         C::ModuleHelp | C::ModuleList | C::ModuleLoad | C::ModuleLoadex | C::ModuleUnload => true,
         C::Readonly | C::Readwrite | C::Asking | C::Hotkeys | C::Bigkeys => true,
-        _ => acl::is_served(id) || table::spec(id).name.starts_with("cluster|"),
+        _ => {
+            let name = table::spec(id).name;
+            acl::is_served(id) || name.starts_with("cluster|") || name.starts_with("oxidis|")
+        }
     }
 }
 
@@ -88,17 +89,19 @@ pub(crate) fn run(
             return Err(debug::not_allowed("MODULE", "enable-module-command"));
         }
         _ if spec.name.starts_with("acl|") => return acl::run(worker, session, spec.id, args),
-        _ => return Err(NO_CLUSTER),
+        _ => return cluster::run(worker, session, spec, args),
     }
     Ok(Step::Done)
 }
 
 fn db_size(worker: &mut Worker, session: &Session) -> Result<Step, CmdError> {
-    if let Some((keys, _)) = worker.shared.keyspace.counted(session.db) {
+    if let Some((keys, _)) = worker.shared.keyspace.counted(session.db)
+        && !worker.shared.cluster.hides_slots()
+    {
         worker.reply.int(i64::try_from(keys).unwrap_or(i64::MAX));
         return Ok(Step::Done);
     }
-    // Databases beyond the first sixteen are not counted as they change.
+    // Databases beyond the first sixteen are not counted as they change, and slots of others are left out.
     let mut keys = 0;
     for slot in 0..worker.locks.keyspace().space().count() {
         let slot = Slot::new(slot);
@@ -106,7 +109,9 @@ fn db_size(worker: &mut Worker, session: &Session) -> Result<Step, CmdError> {
         if !worker.locks.try_lock(slot) {
             return Ok(Step::Busy(slot));
         }
-        keys += worker.locks.slot(slot).db(session.db).map_or(0, keyspace::slot::Db::len);
+        if worker.locks.tenure(slot).is_visible() {
+            keys += worker.locks.slot(slot).db(session.db).map_or(0, keyspace::slot::Db::len);
+        }
         if !is_ours && worker.locks.held() == 1 {
             worker.locks.unlock_all();
         }
@@ -192,11 +197,9 @@ fn wait_for_log(worker: &mut Worker, id: ConnId, session: &mut Session, args: Ar
             if replicas > 0 && is_first {
                 shared.ask_acknowledgements();
             }
-            if here() < local {
-                return Ok(Step::Retry);
-            }
             worker.wait_for_replicas(id, until_ms);
-            if there() < replicas {
+            // It may have come before the client was on the list.
+            if here() < local || there() < replicas {
                 return Ok(Step::Again);
             }
         }

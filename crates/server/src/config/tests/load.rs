@@ -193,13 +193,13 @@ fn renamed_commands_and_users_are_handed_on() {
 #[test]
 fn what_does_not_act_is_told() {
     let startup = start(
-        &["--appendonly", "yes", "--tls-cluster", "yes", "--activedefrag", "yes", "--lua-replicate-commands", "yes"],
+        &["--appendonly", "yes", "--cluster-port", "17000", "--activedefrag", "yes", "--lua-replicate-commands", "yes"],
         "",
     );
     let lines: Vec<&str> = startup.notices.iter().map(|(_, line)| line.as_str()).collect();
     assert!(startup.notices.iter().all(|(level, _)| *level == Level::Warning));
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains("'tls-cluster'") && line.contains("cluster")));
+    assert!(lines.iter().any(|line| line.contains("'cluster-port'") && line.contains("cluster")));
     assert!(lines.iter().any(|line| line.contains("'activedefrag'")));
     assert!(lines.iter().any(|line| line.contains("'lua-replicate-commands'")));
 }

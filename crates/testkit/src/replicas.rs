@@ -1,14 +1,14 @@
 //! Servers that follow each other, and somebody who writes to them.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use crate::differential::generator::Generator;
+use crate::{Client, Launch, Reply, Server};
 use std::time::Duration;
-use testkit::differential::generator::Generator;
-use testkit::{Client, Launch, Reply, Server};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// One of ours, quick to synchronize.
-pub(crate) fn launch_ours(args: &[&str]) -> Launch {
+pub fn launch_ours(args: &[&str]) -> Launch {
     let both = ["--repl-diskless-sync-delay", "0", "--io-threads", "2"];
     let has = |name: &str| args.contains(&name);
     let defaults = both.chunks(2).filter(|pair| !has(pair[0])).flatten();
@@ -17,25 +17,37 @@ pub(crate) fn launch_ours(args: &[&str]) -> Launch {
 }
 
 /// See [`launch_ours`].
-pub(crate) fn ours(args: &[&str]) -> Server {
+///
+/// # Panics
+/// When it does not start.
+pub fn ours(args: &[&str]) -> Server {
     launch_ours(args).start()
 }
 
 /// Debian's, quick to synchronize.
-pub(crate) fn redis(args: &[&str]) -> Server {
+///
+/// # Panics
+/// When it does not start.
+pub fn redis(args: &[&str]) -> Server {
     let mut all = args.to_vec();
     all.extend(["--repl-diskless-sync-delay", "0"]);
     Server::redis(&all)
 }
 
 /// Has a server follow another one.
-pub(crate) fn link(replica: &Server, port: u16) {
+///
+/// # Panics
+/// When it refuses.
+pub fn link(replica: &Server, port: u16) {
     replica.client().check(&format!("REPLICAOF 127.0.0.1 {port}"), "+OK...");
 }
 
 /// Waits for the link to stand.
+///
+/// # Panics
+/// When it does not stand within twenty seconds.
 #[track_caller]
-pub(crate) fn up(replica: &Server) {
+pub fn up(replica: &Server) {
     let mut client = replica.client();
     let log = || log_of(replica);
     let end = std::time::Instant::now() + LIMIT;
@@ -50,15 +62,21 @@ pub(crate) fn up(replica: &Server) {
 }
 
 /// Has a server follow another one, and waits for it to have begun.
+///
+/// # Panics
+/// When the link does not stand within twenty seconds.
 #[track_caller]
-pub(crate) fn follow(replica: &Server, port: u16) {
+pub fn follow(replica: &Server, port: u16) {
     link(replica, port);
     up(replica);
 }
 
 /// Waits until both have the same data.
+///
+/// # Panics
+/// When they differ after twenty seconds.
 #[track_caller]
-pub(crate) fn equal(primary: &Server, replica: &Server) {
+pub fn equal(primary: &Server, replica: &Server) {
     let (mut at_primary, mut at_replica) = (primary.client(), replica.client());
     let digest = |client: &mut Client| client.run("DEBUG DIGEST").to_string();
     let end = std::time::Instant::now() + LIMIT;
@@ -161,28 +179,36 @@ fn first_difference(primary: &mut Client, replica: &mut Client) -> Option<String
 }
 
 /// The end of a server's log.
-pub(crate) fn log_of(server: &Server) -> String {
+pub fn log_of(server: &Server) -> String {
     let log = server.log();
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")
 }
 
 /// Writes at random: all types, transactions, expiries, several databases.
-pub(crate) struct Writer {
+#[derive(Debug)]
+pub struct Writer {
     clients: [Client; 2],
     generator: Generator,
     episode: u64,
 }
 
 impl Writer {
-    pub(crate) fn new(server: &Server, seed: u64) -> Writer {
+    /// A writer whose commands follow from `seed` (or `OXIDIS_SEED`).
+    ///
+    /// # Panics
+    /// When the server does not take the connections.
+    pub fn new(server: &Server, seed: u64) -> Writer {
         let generator = Generator::new(&[], Some(2)).unwrap();
         let clients = [server.client(), server.client()];
-        Writer { clients, generator, episode: testkit::seed(seed) * 100_000 }
+        Writer { clients, generator, episode: crate::seed(seed) * 100_000 }
     }
 
     /// Sends about so many commands.
-    pub(crate) fn write(&mut self, commands: usize) {
+    ///
+    /// # Panics
+    /// When the server ends.
+    pub fn write(&mut self, commands: usize) {
         let mut sent = 0;
         while sent < commands {
             let episode = self.generator.episode(self.episode);
