@@ -57,6 +57,7 @@ pub fn load(arguments: &[Vec<u8>]) -> Result<Invocation, String> {
         config_file = Some(std::path::absolute(&path).unwrap_or(path));
         options = rest;
     }
+    // They begin with a line end.
     text.extend(lines_of(options)?);
     let mut config = Config::default();
     let shared = take_own(&text, &mut config)?;

@@ -137,7 +137,6 @@ pub(super) const fn route_of(id: CommandId) -> Route {
         C::ClusterSaveconfig | C::ClusterSetConfigEpoch | C::ClusterSetslot | C::ClusterShards => Route::Local,
         C::ClusterSlaves | C::ClusterSlots | C::Asking | C::Readonly | C::Readwrite => Route::Local,
         // Beyond Redis 7.2.
-        C::Hotkeys => Route::Local,
-        C::Bigkeys => Route::Refused(SERVER_ONLY),
+        C::Hotkeys | C::Bigkeys => Route::Refused(SERVER_ONLY),
     }
 }
