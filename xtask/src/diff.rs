@@ -17,7 +17,8 @@ Sends the same random commands to Oxidis and to a Redis and compares every reply
 
   --seed N         seed of the first episode (default: from the clock)
   --commands N     commands to send (default 200000)
-  --families A,B   only these: keys, strings, lists, hashes, sets, zsets, geos, hlls
+  --families A,B   only these: keys, strings, lists, hashes, sets, zsets, geos, hlls,
+                   streams, scripts, acl
   --proto 2|3      only this protocol (default: both by turns)
   --peer PATH      the Redis to compare with (default: redis-server of the PATH);
                    with a 7.2 nothing is excused

@@ -12,8 +12,9 @@ use crate::{hostile, tidy};
 const HELP: &str = "\
 usage: cargo xtask test [options]
 
-Installs the peers that tests talk to (Debian's redis-server, redis-tools and nutcracker) when it may, then
-runs: tidy, fmt, clippy, build, doc, unit, doctest, loom, e2e, hostile. The last line counts what
+Installs the peers that tests talk to (Debian's redis-server, redis-tools and nutcracker, node with
+npm, python3 with pip) when it may, then runs: tidy, fmt, clippy, build, doc, unit, doctest, loom, e2e,
+hostile. The last line counts what
 passed and failed.
 
   --only A,B     only these steps
@@ -24,12 +25,16 @@ The binary under test is built with the profile `fast`, unless $OXIDIS_BIN names
 
 const STEPS: [&str; 10] = ["tidy", "fmt", "clippy", "build", "doc", "unit", "doctest", "loom", "e2e", "hostile"];
 /// Programs of the peers, with the packages that hold them.
-const PEERS: [(&str, &str); 5] = [
+const PEERS: [(&str, &str); 9] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("nutcracker", "nutcracker"),
     ("etcd", "etcd-server"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("python3", "python3"),
+    ("pip3", "python3-pip"),
 ];
 
 pub(crate) fn main(mut parser: lexopt::Parser) -> Result<ExitCode> {

@@ -53,10 +53,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("benchmark", &["net", "options", "resp"]),
     ("cli", &["commands", "net", "options", "resp"]),
     ("manager", &["options", "resp", "topology"]),
-    (
-        "oxidis",
-        &["benchmark", "cli", "doctor", "keyspace", "manager", "options", "persistence", "proxy", "server"],
-    ),
+    ("oxidis", &["benchmark", "cli", "doctor", "keyspace", "manager", "options", "persistence", "proxy", "server"]),
     ("testkit", &[]),
     ("fuzzing", &["keyspace", "persistence", "rdb", "replication", "resp", "script", "server"]),
     ("xtask", &["testkit"]),

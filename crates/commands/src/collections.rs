@@ -65,9 +65,30 @@ impl<'a> ScanOptions<'a> {
     /// # Errors
     /// An unknown word, or a COUNT that is no positive integer.
     pub(crate) fn parse(args: Args<'a>) -> Result<Self, CmdError> {
+        Self::parse_words(args, |_| false)
+    }
+
+    /// The same for HSCAN, which takes NOVALUES, too (Redis 7.4): also whether values are wanted.
+    ///
+    /// # Errors
+    /// As [`ScanOptions::parse`].
+    pub(crate) fn parse_hash(args: Args<'a>) -> Result<(Self, bool), CmdError> {
+        let mut with_values = true;
+        let options = Self::parse_words(args, |word| {
+            let is_other = options::is_word(word, "novalues");
+            with_values &= !is_other;
+            is_other
+        })?;
+        Ok((options, with_values))
+    }
+
+    fn parse_words(args: Args<'a>, mut is_other: impl FnMut(&[u8]) -> bool) -> Result<Self, CmdError> {
         let mut options = ScanOptions { count: Self::COUNT, pattern: None };
         let mut args = args.iter();
         while let Some(word) = args.next() {
+            if is_other(word) {
+                continue;
+            }
             let value = args.next().ok_or(SYNTAX)?;
             if options::is_word(word, "count") {
                 let count = options::int(value)?;

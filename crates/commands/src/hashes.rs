@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod tests;
+mod times;
 
 use crate::collections::{self, RandomCount, ScanOptions, draw_in_batches, write_elem};
 use crate::ctx::Ctx;
@@ -38,8 +39,24 @@ pub(crate) fn handler(id: CommandId) -> Option<Handler> {
         CommandId::Hsetnx => hsetnx,
         CommandId::Hstrlen => hstrlen,
         CommandId::Hvals => hvals,
+        CommandId::Hexpire => |ctx, args| times::expire(ctx, args, time(true, false), "hexpire"),
+        CommandId::Hexpireat => |ctx, args| times::expire(ctx, args, time(true, true), "hexpireat"),
+        CommandId::Hpexpire => |ctx, args| times::expire(ctx, args, time(false, false), "hpexpire"),
+        CommandId::Hpexpireat => |ctx, args| times::expire(ctx, args, time(false, true), "hpexpireat"),
+        CommandId::Httl => |ctx, args| times::ttl(ctx, args, time(true, false)),
+        CommandId::Hpttl => |ctx, args| times::ttl(ctx, args, time(false, false)),
+        CommandId::Hexpiretime => |ctx, args| times::ttl(ctx, args, time(true, true)),
+        CommandId::Hpexpiretime => |ctx, args| times::ttl(ctx, args, time(false, true)),
+        CommandId::Hpersist => times::persist,
+        CommandId::Hgetdel => times::get_del,
+        CommandId::Hgetex => times::get_ex,
+        CommandId::Hsetex => times::set_ex,
         _ => return None,
     })
+}
+
+fn time(seconds: bool, absolute: bool) -> times::Time {
+    times::Time { seconds, absolute }
 }
 
 /// The cost function of a command of this family.
@@ -72,8 +89,8 @@ fn cost_of_random(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
 }
 
 fn cost_of_scan(ctx: &mut Ctx<'_>, args: Args<'_>) -> usize {
-    match ScanOptions::parse(args.slice(3)) {
-        Ok(options) => options.count.min(len_of(ctx, args.at(1))),
+    match ScanOptions::parse_hash(args.slice(3)) {
+        Ok((options, _)) => options.count.min(len_of(ctx, args.at(1))),
         Err(_) => 1,
     }
 }
@@ -237,7 +254,7 @@ fn hincrby(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
             None => 0,
         };
         let sum = old.checked_add(increment).ok_or(OVERFLOW)?;
-        hash.set(field, resp::num::format_int(sum, &mut [0; 24]), limits);
+        hash.set_keeping_time(field, resp::num::format_int(sum, &mut [0; 24]), limits);
         Ok::<i64, CmdError>(sum)
     })??;
     ctx.db.changed(NotifyClass::HASH, "hincrby", key);
@@ -267,11 +284,16 @@ fn hincrbyfloat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
             return Err(OVERFLOW);
         }
         let text = sum.to_human();
-        hash.set(field, &text, limits);
-        Ok(text)
+        hash.set_keeping_time(field, &text, limits);
+        Ok((text, hash.time_of(field).is_some()))
     })??;
+    let (text, keeps_time) = text;
     ctx.db.changed(NotifyClass::HASH, "hincrbyfloat", key);
-    ctx.db.effect(&[b"HSET", key, field, &text]);
+    if keeps_time {
+        ctx.db.effect(&[b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, &text]);
+    } else {
+        ctx.db.effect(&[b"HSET", key, field, &text]);
+    }
     ctx.out.bulk(&text);
     Ok(())
 }
@@ -317,18 +339,21 @@ fn hvals(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     Ok(())
 }
 
-/// `HSCAN key cursor [MATCH pattern] [COUNT count]`
+/// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 fn hscan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     let cursor = collections::cursor(args.at(2))?;
     let Some(hash) = ctx.db.read_hash(args.at(1))? else { return collections::empty_scan(ctx.out) };
-    let options = ScanOptions::parse(args.slice(3))?;
+    let (options, with_values) = ScanOptions::parse_hash(args.slice(3))?;
     collections::reply_scan(ctx.out, |out| {
         let mut written = 0;
         let next = hash.scan(cursor, options.count, |field, value| {
             if options.wants(field) {
                 write_elem(out, field);
-                write_elem(out, value);
-                written += 2;
+                written += 1;
+                if with_values {
+                    write_elem(out, value);
+                    written += 1;
+                }
             }
         });
         (next, written)

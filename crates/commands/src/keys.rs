@@ -10,6 +10,8 @@ mod object;
 #[cfg(test)]
 mod tests;
 
+pub use dump::payload;
+
 use crate::ctx::Ctx;
 use crate::dispatch::{Cost, Handler};
 use crate::error::{CmdError, CmdResult, DB_OUT_OF_RANGE, NO_SUCH_KEY, SYNTAX};

@@ -209,7 +209,7 @@ fn sort(ctx: &mut Ctx<'_>, args: Args<'_>, may_store: bool) -> CmdResult {
     let mut options = Options::read(args, may_store)?;
     let value = ctx.db.read(source);
     let is_set = matches!(value, Some(ValueRef::Set(_)));
-    if matches!(value, Some(ValueRef::Str(_) | ValueRef::Hash(_))) {
+    if matches!(value, Some(ValueRef::Str(_) | ValueRef::Hash(_) | ValueRef::Stream(_))) {
         return Err(WRONG_TYPE);
     }
     if matches!(value, Some(ValueRef::ZSet(zset)) if zset.as_listpack().is_some())

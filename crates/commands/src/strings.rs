@@ -44,6 +44,7 @@ pub(crate) fn handler(id: CommandId) -> Option<Handler> {
         CommandId::Set => set::set,
         CommandId::Setex => set::setex,
         CommandId::Setnx => set::setnx,
+        CommandId::Delifeq => set::delifeq,
         CommandId::Setrange => change::setrange,
         CommandId::Strlen => strlen,
         _ => return None,

@@ -8,8 +8,8 @@ use crate::value::{Value, ValueRef};
 use crate::zset::{ZSetBuilder, ZSetLimits};
 use crate::{Hash, List, Set, StrRef, ZSet, hash, set};
 use rdb::codec::{DecodeError, RDB_VERSION, Writer};
-use rdb::listpack::Elem;
-use rdb::value::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, StreamForm, ValueType};
+use rdb::listpack::{Elem, Listpack};
+use rdb::value::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, StreamForm, TimedFields, ValueType};
 
 mod stream;
 
@@ -53,6 +53,8 @@ pub fn value_type_of_version(value: ValueRef<'_>, version: u16) -> ValueType {
         ValueRef::ZSet(zset) if zset.as_listpack().is_some() => ValueType::ZsetListpack,
         ValueRef::ZSet(_) => ValueType::Zset2,
         ValueRef::Hash(hash) if hash.as_listpack().is_some() => ValueType::HashListpack,
+        // Who reads an older version cannot be told of times; their fields go when the primary says so.
+        ValueRef::Hash(hash) if hash.times_len() > 0 && version > VERSION_7_0 => ValueType::HashTimed,
         ValueRef::Hash(_) => ValueType::Hash,
         ValueRef::Stream(_) => ValueType::StreamListpacks3,
     }
@@ -71,6 +73,7 @@ pub fn write_value_of_version(writer: &mut Writer<'_>, value: ValueRef<'_>, vers
         ValueRef::List(list) => write_list(writer, list),
         ValueRef::Set(set) => write_set(writer, set, version),
         ValueRef::ZSet(zset) => write_zset(writer, zset),
+        ValueRef::Hash(hash) if hash.times_len() > 0 && version > VERSION_7_0 => write_timed_hash(writer, hash),
         ValueRef::Hash(hash) => write_hash(writer, hash),
         ValueRef::Stream(value) => {
             let form = if version <= VERSION_7_0 { StreamForm::V2 } else { StreamForm::V3 };
@@ -124,6 +127,15 @@ fn write_hash(writer: &mut Writer<'_>, hash: &Hash) {
     }
 }
 
+fn write_timed_hash(writer: &mut Writer<'_>, hash: &Hash) {
+    let earliest_ms = hash.earliest_ms().unwrap_or_default();
+    writer.begin_timed_hash(hash.len(), earliest_ms);
+    for (field, value) in hash.iter() {
+        let at_ms = hash.time_of(field.to_bytes(&mut [0; 24]));
+        writer.timed_field(at_ms, earliest_ms, field, value);
+    }
+}
+
 /// Builds a value from what was decoded.
 ///
 /// # Errors
@@ -153,6 +165,8 @@ pub fn read_value(decoded: Decoded<'_, '_>, limits: ValueLimits<'_>) -> Result<V
             Value::Hash(hash)
         }
         Decoded::HashFields(fields) => Value::Hash(read_fields(fields, limits.hash)?),
+        Decoded::HashTimedFields(fields) => Value::Hash(read_timed(fields, limits.hash)?),
+        Decoded::HashTimedListpack(listpack) => Value::Hash(read_timed_listpack(&listpack, limits.hash)?),
         Decoded::Stream(reader) => Value::Stream(stream::read(reader)?),
     })
 }
@@ -216,4 +230,45 @@ fn read_fields(fields: Fields<'_, '_>, limits: &hash::Limits) -> Result<Hash, De
         }
     }
     Ok(hash)
+}
+
+fn read_timed(fields: TimedFields<'_, '_>, limits: &hash::Limits) -> Result<Hash, DecodeError> {
+    let mut hash = Hash::new();
+    if fields.declared_len() > limits.max_listpack_entries as u64 {
+        hash.convert();
+    }
+    for field in fields {
+        let (at_ms, field, value) = field?;
+        let (field, value) = (field.to_bytes(&mut [0; 24]).to_vec(), value.to_bytes(&mut [0; 24]).to_vec());
+        add_timed(&mut hash, &field, &value, at_ms, limits)?;
+    }
+    Ok(hash)
+}
+
+/// Field, value and time by turns; 0: no time.
+fn read_timed_listpack(listpack: &Listpack, limits: &hash::Limits) -> Result<Hash, DecodeError> {
+    let mut hash = Hash::new();
+    let mut elements = listpack.iter();
+    while let (Some(field), Some(value), Some(time)) = (elements.next(), elements.next(), elements.next()) {
+        let at_ms = time.as_int().filter(|at_ms| *at_ms >= 0).ok_or(DecodeError::Malformed("time of a field"))?;
+        let (field, value) = (field.to_bytes(&mut [0; 24]).to_vec(), value.to_bytes(&mut [0; 24]).to_vec());
+        add_timed(&mut hash, &field, &value, (at_ms > 0).then_some(at_ms), limits)?;
+    }
+    Ok(hash)
+}
+
+fn add_timed(
+    hash: &mut Hash,
+    field: &[u8],
+    value: &[u8],
+    at_ms: Option<i64>,
+    limits: &hash::Limits,
+) -> Result<(), DecodeError> {
+    if !hash.set(field, value, limits) {
+        return Err(DecodeError::Duplicate("hash"));
+    }
+    if at_ms.is_some() {
+        hash.set_time(field, at_ms);
+    }
+    Ok(())
 }

@@ -191,7 +191,7 @@ impl<'a> DbView<'a> {
         is_over && self.hides_expired()
     }
 
-    fn hides_expired(&self) -> bool {
+    pub(crate) fn hides_expired(&self) -> bool {
         self.locks.keyspace().hides_expired() && !self.locks.is_primary
     }
 
@@ -246,6 +246,9 @@ impl<'a> DbView<'a> {
         }
         let db = self.locks.slot_mut(slot).db_mut(db_index)?;
         let entry = db.table.remove(hash, key)?;
+        if entry.is_timed() {
+            db.forget_timed();
+        }
         if entry.has_expiry() {
             db.forget_expiry();
             self.locks.counters.add_expiring(db_index, -1);
@@ -278,9 +281,15 @@ impl<'a> DbView<'a> {
         entry.set_parity(self.locks.keyspace().snapshots.parity());
         let db_index = self.db;
         let expiry = entry.expire_at_ms();
+        if entry.is_timed() {
+            self.locks.keyspace().note_timed();
+        }
         let db = self.locks.slot_mut(slot).db_or_new(db_index);
         if let Some(at_ms) = expiry {
             db.note_expiry(at_ms);
+        }
+        if entry.is_timed() {
+            db.note_timed(entry.earliest_field_ms());
         }
         db.table.insert_unique(hash, entry);
         if expiry.is_some() {
@@ -407,6 +416,12 @@ impl<'a> DbView<'a> {
     /// # Errors
     /// Another type.
     pub fn read_hash(&mut self, key: &[u8]) -> Result<Option<&Hash>, WrongType> {
+        if self.has_due_fields(key) {
+            if self.hides_expired() {
+                return Ok(self.read_hash_without_due(key));
+            }
+            self.expire_fields(key, usize::MAX);
+        }
         match self.read(key) {
             None => Ok(None),
             Some(ValueRef::Hash(hash)) => Ok(Some(hash)),
@@ -481,11 +496,28 @@ impl<'a> DbView<'a> {
     /// # Errors
     /// Another type.
     pub fn write_hash(&mut self, key: &[u8]) -> Result<Option<&mut Hash>, WrongType> {
+        if self.has_due_fields(key) {
+            self.expire_fields(key, usize::MAX);
+        }
         match self.write(key) {
             None => Ok(None),
             Some(ValueMut::Hash(hash)) => Ok(Some(hash)),
             Some(_) => Err(WrongType),
         }
+    }
+
+    /// Whether there are hashes beside the key whose fields may end.
+    #[inline]
+    pub(crate) fn may_have_timed(&self, key: &[u8]) -> bool {
+        let (slot, _) = self.locate(key);
+        self.db_ref(slot).is_some_and(|db| db.timed > 0)
+    }
+
+    /// The key's part of its slot.
+    pub(crate) fn part_of(&mut self, key: &[u8]) -> Option<&mut Db> {
+        let (slot, _) = self.locate(key);
+        let db_index = self.db;
+        self.locks.slot_mut(slot).db_mut(db_index)
     }
 
     /// The value at a key, which `make` gives when missing.
@@ -647,6 +679,13 @@ impl<'a> DbView<'a> {
         entry.set_parity(place.get().parity());
         let old = place.replace(entry);
         self.count_expiry(key, old_expiry.is_some(), expiry);
+        if old.is_timed() {
+            let (slot, _) = self.locate(key);
+            let db_index = self.db;
+            if let Some(db) = self.locks.slot_mut(slot).db_mut(db_index) {
+                db.forget_timed();
+            }
+        }
         if old.kind() == Kind::Stream {
             self.signal_ready(key);
         }

@@ -298,6 +298,20 @@ impl Entry {
         self.0 = self.0 & !TAG_PARITY | parity;
     }
 
+    /// Whether it is a hash whose fields may end.
+    #[inline]
+    pub fn is_timed(&self) -> bool {
+        self.kind() == Kind::Hash && matches!(self.value(), ValueRef::Hash(hash) if hash.is_timed())
+    }
+
+    /// When the first field of such a hash ends, Unix ms.
+    pub fn earliest_field_ms(&self) -> Option<i64> {
+        match self.value() {
+            ValueRef::Hash(hash) => hash.earliest_ms(),
+            _ => None,
+        }
+    }
+
     /// Whether an expiry is set. Costs no visit to the block.
     #[inline]
     pub fn has_expiry(&self) -> bool {

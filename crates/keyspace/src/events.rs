@@ -65,6 +65,8 @@ pub struct Events {
     pub misses: u64,
     /// Keys that ended by their expiry, in total.
     pub expired: u64,
+    /// Fields of hashes that ended, in total.
+    pub expired_fields: u64,
     /// Keys evicted, in total.
     pub evicted: u64,
 }

@@ -36,6 +36,8 @@ pub struct Keyspace {
     counters: Mutex<Vec<Arc<CachePadded<Counters>>>>,
     waiter_ids: AtomicU64,
     hides_expired: AtomicBool,
+    /// Some hash has, or had, fields that end.
+    has_timed: AtomicBool,
 }
 
 /// Counts kept by one thread and read by all: the owner stores, nobody else writes.
@@ -85,6 +87,7 @@ impl Keyspace {
             counters: Mutex::new(Vec::new()),
             waiter_ids: AtomicU64::new(1),
             hides_expired: AtomicBool::new(false),
+            has_timed: AtomicBool::new(false),
         })
     }
 
@@ -149,9 +152,17 @@ impl Keyspace {
         Some((u64::try_from(keys).unwrap_or(0), u64::try_from(expiring).unwrap_or(0)))
     }
 
-    /// Whether some key may have an expiry; false only when none has.
+    /// Notes that a hash has fields that end.
+    pub(crate) fn note_timed(&self) {
+        self.has_timed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some key, or field of a hash, may have an expiry; false only when none has.
     pub fn may_expire(&self) -> bool {
         if self.databases as usize > COUNTED_DBS {
+            return true;
+        }
+        if self.has_timed.load(Ordering::Relaxed) {
             return true;
         }
         let all = self.counters.lock();

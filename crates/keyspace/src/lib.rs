@@ -41,6 +41,7 @@ pub mod string;
 mod sync;
 pub mod table;
 pub mod tagged;
+mod timed_fields;
 pub mod tracking;
 pub mod value;
 pub mod waiters;

@@ -21,6 +21,9 @@ impl LockSet {
         entry.set_parity(self.keyspace().snapshots.parity());
         let snapshots_active = self.keyspace().snapshots.is_active();
         let expiry = entry.expire_at_ms();
+        if entry.is_timed() {
+            self.keyspace().note_timed();
+        }
         let part = self.slot_mut(slot).db_or_new(db);
         if let Some((at, _)) = part.table.position(hash, entry.key()) {
             if !replaces {
@@ -31,6 +34,9 @@ impl LockSet {
             }
             let part = self.slot_mut(slot).db_or_new(db);
             if let Some(old) = part.table.remove(hash, entry.key()) {
+                if old.is_timed() {
+                    part.forget_timed();
+                }
                 if old.has_expiry() {
                     part.forget_expiry();
                     self.counters.add_expiring(db, -1);
@@ -41,6 +47,9 @@ impl LockSet {
         let part = self.slot_mut(slot).db_or_new(db);
         if let Some(at_ms) = expiry {
             part.note_expiry(at_ms);
+        }
+        if entry.is_timed() {
+            part.note_timed(entry.earliest_field_ms());
         }
         part.table.insert_unique(hash, entry);
         if expiry.is_some() {

@@ -44,6 +44,8 @@ pub struct LockSet {
     pub effects: Effects,
     /// The commands of this thread are those of the primary: nothing is hidden from them.
     pub is_primary: bool,
+    /// What a replica shows of a hash with fields whose time is over.
+    pub(crate) shown_hash: Option<crate::Hash>,
 }
 
 impl LockSet {
@@ -63,6 +65,7 @@ impl LockSet {
             counters,
             effects: Effects::default(),
             is_primary: false,
+            shown_hash: None,
         }
     }
 

@@ -333,7 +333,10 @@ pub struct Db {
     pub(crate) table: Table<Entry>,
     /// Entries that have an expiry.
     pub(crate) expiring: u32,
-    /// No entry here expires before this Unix time in ms (a lower bound; 0 with `expiring` 0 means nothing).
+    /// Hashes whose fields may end.
+    pub(crate) timed: u32,
+    /// No entry and no field of a hash here expires before this Unix time in ms (a lower bound; means nothing while
+    /// nothing here expires).
     pub(crate) next_expiry_ms: i64,
     /// Where active expiry goes on in a table too big for one visit.
     pub(crate) expire_cursor: u64,
@@ -355,6 +358,40 @@ impl Db {
         self.expiring
     }
 
+    /// Hashes whose fields may end.
+    pub fn timed(&self) -> u32 {
+        self.timed
+    }
+
+    /// Whether something here may be over.
+    pub(crate) fn is_due(&self, now_ms: i64) -> bool {
+        (self.expiring > 0 || self.timed > 0) && self.next_expiry_ms <= now_ms
+    }
+
+    /// Notes that nothing here ends before `at_ms` but what ends before already.
+    fn note_bound(&mut self, at_ms: i64) {
+        if (self.expiring == 0 && self.timed == 0) || at_ms < self.next_expiry_ms {
+            self.next_expiry_ms = at_ms;
+        }
+    }
+
+    /// Notes that a hash came in whose fields may end, the first of them at `at_ms`.
+    pub(crate) fn note_timed(&mut self, earliest_ms: Option<i64>) {
+        self.note_bound(earliest_ms.unwrap_or(i64::MAX));
+        self.timed += 1;
+    }
+
+    /// Notes that a field of such a hash has got an end.
+    pub(crate) fn note_field_time(&mut self, at_ms: i64) {
+        self.note_bound(at_ms);
+    }
+
+    /// Notes that a hash whose fields may end went.
+    pub(crate) fn forget_timed(&mut self) {
+        debug_assert!(self.timed > 0);
+        self.timed = self.timed.saturating_sub(1);
+    }
+
     /// The table, to read.
     pub fn table(&self) -> &Table<Entry> {
         &self.table
@@ -363,9 +400,7 @@ impl Db {
     /// Notes that an entry that ends at `at_ms` came in.
     #[inline]
     pub(crate) fn note_expiry(&mut self, at_ms: i64) {
-        if self.expiring == 0 || at_ms < self.next_expiry_ms {
-            self.next_expiry_ms = at_ms;
-        }
+        self.note_bound(at_ms);
         self.expiring += 1;
     }
 

@@ -8,6 +8,7 @@ mod log;
 use log::{Command, digest, drop_volatile, increments, parse, shown};
 use testkit::differential::generator::{Episode, Generator};
 use testkit::differential::rules::{Rule, rule_of};
+use testkit::differential::vocabulary::VALUES;
 use testkit::process::Signal;
 use testkit::{Client, Launch, Reply};
 
@@ -77,7 +78,7 @@ fn replaying_the_log_gives_the_same_data() {
         "2",
     ]);
     let mut server = launch.start();
-    let generator = Generator::new(&[], Some(2)).unwrap();
+    let generator = Generator::new(&VALUES.map(String::from), Some(2)).unwrap();
     let seed = testkit::seed(1);
     let mut sent = 0;
     let mut episode = 0;
@@ -151,7 +152,7 @@ fn redis_records_the_same() {
     let flags = ["--appendonly", "yes", "--appendfsync", "no", "--save", ""];
     let ours = Launch::oxidis().args(&flags).start();
     let theirs = Launch::redis().args(&flags).start();
-    let generator = Generator::new(&[], Some(2)).unwrap();
+    let generator = Generator::new(&VALUES.map(String::from), Some(2)).unwrap();
     let seed = testkit::seed(1);
     let mut done = [0, 0];
     let mut compared = 0;

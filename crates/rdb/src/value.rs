@@ -12,6 +12,7 @@
 //! | 11, 20, 2 | set: intset; listpack; count and members |
 //! | 17, 5 | sorted set: listpack of members and scores, ascending; count, then member and double, descending |
 //! | 16, 4 | hash: listpack of fields and values; count, then field and value |
+//! | 24 | hash with fields that end (7.4's): earliest time, count, then time, field and value |
 //! | 21 | stream: blocks of entries, counters, consumer groups (see [`StreamReader`]) |
 
 mod decode;
@@ -21,7 +22,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, Scrutiny, decode};
+pub use decode::{Decoded, Fields, ListNode, ListNodes, Members, ScoredMembers, Scrutiny, TimedFields, decode};
 pub use skip::{module_name, skip, skip_module_parts};
 pub use stream::{RawStreamId, StreamForm, StreamReader};
 
@@ -75,6 +76,10 @@ pub enum ValueType {
     SetListpack = 20,
     /// A stream of 7.2.
     StreamListpacks3 = 21,
+    /// A hash with times at which fields end; since 7.4.
+    HashTimed = 24,
+    /// The same as a listpack; since 7.4.
+    HashTimedListpack = 25,
 }
 
 impl ValueType {
@@ -102,6 +107,8 @@ impl ValueType {
             19 => Self::StreamListpacks2,
             20 => Self::SetListpack,
             21 => Self::StreamListpacks3,
+            24 => Self::HashTimed,
+            25 => Self::HashTimedListpack,
             _ => return Err(DecodeError::UnknownType(byte)),
         })
     }
@@ -163,6 +170,19 @@ impl Writer<'_> {
     /// Begins a hash of `fields` fields ([`ValueType::Hash`]): as many [`Self::field`] must follow.
     pub fn begin_hash(&mut self, fields: usize) {
         self.length_of(fields);
+    }
+
+    /// Begins a hash of `fields` fields some of which end ([`ValueType::HashTimed`]), the first of them at
+    /// `earliest_ms`: as many [`Self::timed_field`] must follow.
+    pub fn begin_timed_hash(&mut self, fields: usize, earliest_ms: i64) {
+        self.raw(&earliest_ms.to_le_bytes());
+        self.length_of(fields);
+    }
+
+    /// A field with its value and when it ends: one more than the time after the earliest, 0 for never.
+    pub fn timed_field(&mut self, at_ms: Option<i64>, earliest_ms: i64, field: Elem<'_>, value: Elem<'_>) {
+        self.length(at_ms.map_or(0, |at_ms| at_ms.abs_diff(earliest_ms) + 1));
+        self.field(field, value);
     }
 
     /// A field with its value.

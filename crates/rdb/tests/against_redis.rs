@@ -92,6 +92,7 @@ fn contents(payload: &[u8]) -> Vec<Bytes> {
             pairs.reverse();
             pairs.into_iter().flat_map(|(score, member)| [member, score.to_string().into_bytes()]).collect()
         }
+        Decoded::HashTimedFields(_) | Decoded::HashTimedListpack(_) => panic!("Redis 7.2 knows no fields that end"),
         Decoded::HashFields(fields) => {
             fields.flat_map(|pair| pair.map(|(field, value)| [field.into_vec(), value.into_vec()]).unwrap()).collect()
         }

@@ -40,6 +40,7 @@ fn run(decoded: Decoded<'_, '_>) {
         Decoded::ListNodes(nodes) => drop(nodes.collect::<Vec<_>>()),
         Decoded::ZsetMembers(members) => members.for_each(drop),
         Decoded::HashFields(fields) => fields.for_each(drop),
+        Decoded::HashTimedFields(fields) => fields.for_each(drop),
         _ => {}
     }
 }

@@ -124,6 +124,7 @@ impl Worker {
             }
         }
         if self.index == 0 && now >= self.cron.next_tenth {
+            self.shared.targets.prune();
             self.cron.next_tenth = now + Duration::from_millis(100);
             self.measure_rates(now);
             self.save_if_due();

@@ -22,6 +22,7 @@ pub mod exec;
 pub mod key_stats;
 pub mod latency;
 pub mod memory_report;
+mod migrate;
 pub mod offload;
 pub mod process;
 pub mod pubsub;

@@ -1,11 +1,13 @@
 //! Long commands, run away from the workers.
 //!
 //! A command whose cost passes the budget runs here, with its connection parked: the thread takes the command's slots
-//! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox.
+//! (sleeping for them if need be), runs the same function a worker would, and sends the reply back by mailbox. Commands
+//! that wait for other servers run the same way on a pool of their own.
 
 use crate::cluster::admit::Verdict;
 use crate::exec::{route, single};
 use crate::key_stats::note_sizes;
+use crate::migrate;
 use crate::process::log::Level;
 use crate::session::Watch;
 use crate::shared::Shared;
@@ -100,29 +102,34 @@ pub struct Footing {
 }
 
 /// The pool; its threads start with the first job.
-#[derive(Default)]
 pub struct Offload {
+    name: &'static str,
     sender: OnceLock<Sender<Job>>,
 }
 
 impl Offload {
+    /// A pool whose threads bear this name.
+    pub fn named(name: &'static str) -> Offload {
+        Offload { name, sender: OnceLock::new() }
+    }
+
     /// Hands a job over.
     pub fn submit(&self, shared: &Arc<Shared>, job: Job) {
-        let sender = self.sender.get_or_init(|| start(shared));
+        let sender = self.sender.get_or_init(|| start(shared, self.name));
         // The threads live as long as the process; a send fails only while it ends.
         let _ = sender.send(job);
     }
 }
 
-fn start(shared: &Arc<Shared>) -> Sender<Job> {
+fn start(shared: &Arc<Shared>, name: &str) -> Sender<Job> {
     let (sender, receiver) = channel::<Job>();
     let receiver = Arc::new(Mutex::new(receiver));
     for index in 0..THREADS {
         let (shared, receiver) = (shared.clone(), receiver.clone());
         let started =
-            std::thread::Builder::new().name(format!("offload-{index}")).spawn(move || run(&shared, &receiver));
+            std::thread::Builder::new().name(format!("{name}-{index}")).spawn(move || run(&shared, &receiver));
         if started.is_err() {
-            crate::log!(Level::Warning, "Cannot start offload thread {index}: long commands share fewer threads");
+            crate::log!(Level::Warning, "Cannot start thread {name}-{index}: long commands share fewer threads");
         }
     }
     sender
@@ -173,12 +180,16 @@ impl Runner<'_> {
         }
     }
 
-    fn run(&mut self, id: CommandId, args: Args<'_>) {
+    fn run(&mut self, shared: &Shared, id: CommandId, args: Args<'_>) {
         let started = ticks::now();
         let before = self.reply.len();
         let handler = route::of(route::routes(), id).handler;
         let dirty = self.events.dirty;
-        let result = handler.map_or(Ok(()), |handler| self.with_ctx(|ctx| handler(ctx, args)));
+        let result = match handler {
+            Some(handler) => self.with_ctx(|ctx| handler(ctx, args)),
+            None if id == CommandId::Migrate => self.with_ctx(|ctx| migrate::run(shared, ctx, args)),
+            None => Ok(()),
+        };
         if let Some(tracker) = self.footing.tracker {
             self.with_ctx(|ctx| track_reads(&mut ctx.db, tracker, route::of(route::routes(), id).spec, args));
         }
@@ -193,7 +204,7 @@ impl Runner<'_> {
     }
 
     /// Runs a MULTI's commands unless a watched key changed. Its slots are held, those of the watched keys too.
-    fn run_transaction(&mut self, queue: &[(CommandId, OwnedArgs)], watch: Option<&Watch>) {
+    fn run_transaction(&mut self, shared: &Shared, queue: &[(CommandId, OwnedArgs)], watch: Option<&Watch>) {
         let now_ms = crate::process::now_ms();
         let clock = self.footing.clock;
         let mut broken = false;
@@ -212,7 +223,7 @@ impl Runner<'_> {
         self.reply.array(queue.len());
         self.locks.effects.begin();
         for (id, args) in queue {
-            self.run(*id, args.as_args());
+            self.run(shared, *id, args.as_args());
         }
         self.locks.effects.end();
     }
@@ -235,7 +246,7 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> Option<(u16, 
             let mut runner = Runner::new(locks, reply, footing);
             runner.lock(job.id, args.as_args());
             match runner.verdict(shared) {
-                Verdict::Runs => runner.run(job.id, args.as_args()),
+                Verdict::Runs => runner.run(shared, job.id, args.as_args()),
                 Verdict::Refused(error) => runner.refuse(job.id, error),
                 Verdict::Waits | Verdict::Again => {
                     let kept = Job { work: Work::Command { args, footing: runner.footing }, ..job };
@@ -253,7 +264,7 @@ fn run_job(shared: &Arc<Shared>, locks: &mut LockSet, job: Job) -> Option<(u16, 
             let mut runner = Runner::new(locks, reply, footing);
             runner.locks.lock_all(&runner.footing.slots);
             match runner.verdict(shared) {
-                Verdict::Runs => runner.run_transaction(&queue, watch.as_ref()),
+                Verdict::Runs => runner.run_transaction(shared, &queue, watch.as_ref()),
                 Verdict::Refused(error) => runner.refuse(job.id, error),
                 Verdict::Waits | Verdict::Again => {
                     let kept = Job { work: Work::Transaction { queue, watch, footing: runner.footing }, ..job };

@@ -43,6 +43,10 @@ pub struct Shared {
     pub latency: LatencyMonitor,
     /// Threads for long commands.
     pub offload: Offload,
+    /// Threads that wait for other servers (MIGRATE).
+    pub movers: Offload,
+    /// Connections to them.
+    pub(crate) targets: crate::migrate::Targets,
     /// Error replies by code, for INFO errorstats.
     pub error_counts: Mutex<BTreeMap<String, u64>>,
     /// When the server started, monotonic.
@@ -214,7 +218,9 @@ impl Shared {
             pubsub: PubSub::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
-            offload: Offload::default(),
+            offload: Offload::named("offload"),
+            movers: Offload::named("migrate"),
+            targets: crate::migrate::Targets::default(),
             error_counts: Mutex::default(),
             started: Instant::now(),
             started_ms: now_ms,

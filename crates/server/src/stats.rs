@@ -124,6 +124,8 @@ pub struct WorkerStats {
     pub misses: Counter,
     /// Keys expired.
     pub expired: Counter,
+    /// Fields of hashes expired.
+    pub expired_fields: Counter,
     /// Keys evicted.
     pub evicted: Counter,
     /// Changes of keys.
@@ -174,6 +176,7 @@ impl Default for WorkerStats {
             hits: Counter::default(),
             misses: Counter::default(),
             expired: Counter::default(),
+            expired_fields: Counter::default(),
             evicted: Counter::default(),
             dirty: Counter::default(),
             blocked: Counter::default(),
@@ -223,6 +226,7 @@ impl WorkerStats {
             &self.hits,
             &self.misses,
             &self.expired,
+            &self.expired_fields,
             &self.evicted,
             &self.reads,
             &self.writes,

@@ -262,6 +262,7 @@ impl Worker {
             (&self.stats.hits, &mut self.events.hits),
             (&self.stats.misses, &mut self.events.misses),
             (&self.stats.expired, &mut self.events.expired),
+            (&self.stats.expired_fields, &mut self.events.expired_fields),
             (&self.stats.evicted, &mut self.events.evicted),
             (&self.stats.dirty, &mut self.events.dirty),
         ] {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::differential::generator::Generator;
+use crate::differential::vocabulary::VALUES;
 use crate::{Client, Launch, Reply, Server};
 use std::time::Duration;
 
@@ -199,7 +200,7 @@ impl Writer {
     /// # Panics
     /// When the server does not take the connections.
     pub fn new(server: &Server, seed: u64) -> Writer {
-        let generator = Generator::new(&[], Some(2)).unwrap();
+        let generator = Generator::new(&VALUES.map(String::from), Some(2)).unwrap();
         let clients = [server.client(), server.client()];
         Writer { clients, generator, episode: crate::seed(seed) * 100_000 }
     }

@@ -16,6 +16,7 @@ mod persistence;
 mod proxy;
 mod race;
 mod scripts;
+mod streams;
 mod tail;
 mod workers;
 
@@ -34,6 +35,8 @@ usage: cargo xtask bench [GROUP …] [options]
 
   core          CPU per request of GET, SET, INCR, HSET, SADD, LPUSH at -P 1, 16 and 64
   commands      … of ZADD, MSET, LRANGE_100 and 2 KiB values
+  scripts       … of EVAL and FCALL; EVAL with two workers against one
+  streams       … of XADD, XRANGE, XREAD, XREADGROUP, XACK
   memory        bytes per key, field and member; RSS against used_memory; growth to 10M keys
   instructions  user instructions per request, by callgrind
   workers       CPU per request with 4 workers against 1
@@ -59,6 +62,7 @@ const GROUPS: &[Group] = &[
     ("core", commands::core),
     ("commands", commands::others),
     ("scripts", scripts::run),
+    ("streams", streams::run),
     ("memory", memory::run),
     ("instructions", instructions::run),
     ("workers", workers::run),

@@ -22,7 +22,7 @@ struct Case {
     commands: &'static [&'static str],
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 10] = [
     Case {
         name: "KEYS * of 2M",
         load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))),
@@ -44,6 +44,22 @@ const CASES: [Case; 8] = [
         load: |n| Box::new((0..n).map(|i| format!("SET key:{i} x"))),
         count: 2_000_000,
         commands: &["FLUSHALL"],
+    },
+    Case {
+        name: "a script of 100 ms on its own key",
+        load: |_| Box::new(std::iter::empty()),
+        count: 1,
+        commands: &[
+            "EVAL \"local s = 0 for i = 1, 8000000 do s = s + i % 7 end redis.call('set', KEYS[1], s) return s\" 1 script",
+        ],
+    },
+    Case {
+        name: "a script that writes and then takes 100 ms",
+        load: |_| Box::new(std::iter::empty()),
+        count: 1,
+        commands: &[
+            "EVAL \"redis.call('set', KEYS[1], 1) local s = 0 for i = 1, 8000000 do s = s + i % 7 end return s\" 1 script",
+        ],
     },
     Case {
         name: "growth from 1M to 10M keys",

@@ -100,6 +100,7 @@ pub(super) fn heavy_client(context: &Context<'_>) -> Result<String> {
         "SUNIONSTORE union set set2",
         "ZRANGE zset 0 -1 WITHSCORES",
         "DUMP list",
+        "EVAL \"redis.call('set', KEYS[1], 1) local s = 0 for i = 1, 8000000 do s = s + i % 7 end return s\" 1 script",
         "DEL zset",
         "UNLINK union",
         "LREM list 0 nothing",

@@ -10,10 +10,13 @@ mod crowds;
 mod decoders;
 mod disks;
 mod durability;
+mod encrypted;
+mod flaws;
 mod floods;
 mod frames;
 pub(crate) mod fuzz;
 mod heavy;
+mod inputs;
 mod ledger;
 mod links;
 mod old_values;
@@ -107,6 +110,7 @@ const ROWS: &[Row] = &[
     ("B4", "damaged DUMP payloads, then every command on them", payloads::run),
     ("B5", "values and files as Redis 1.0 to 7.2 wrote them", old_values::payloads),
     ("B6", "a primary that sends nonsense", primaries::run),
+    ("B3L", "mutated inputs for Lua's libraries, ACL rules and patterns", inputs::mutated),
     ("B7", "scripts that try to leave the sandbox", scripts::sandbox),
     ("B8", "SCRIPT KILL against loops that do not want to end", scripts::loops),
     ("B9", "scripts that take all memory or stack", scripts::bombs),
@@ -126,6 +130,8 @@ const ROWS: &[Row] = &[
     ("D4", "stock sentinels fail over from a killed primary", links::sentinels),
     ("E1", "every command for users with few rights, on every path", access::rights),
     ("E2", "the time of a wrong login tells nothing", access::login_times),
+    ("E3", "handshakes that must fail", encrypted::handshakes),
+    ("E4", "inputs of published flaws", flaws::published),
     ("E5", "planted secrets show nowhere", access::secrets),
 ];
 

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod times;
+
 use crate::testing::{Bench, check_all, differential, differential_with};
 
 /// Every command on a missing key, on another type, on a small hash and on a table.

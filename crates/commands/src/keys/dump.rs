@@ -39,14 +39,17 @@ fn write_payload(out: &mut Vec<u8>, value: ValueRef<'_>) {
     dump::append_footer(out, start);
 }
 
+/// What DUMP answers for a value.
+pub fn payload(value: ValueRef<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_payload(&mut out, value);
+    out
+}
+
 /// DUMP key
 pub(super) fn dump(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
     match ctx.db.read(args.at(1)) {
-        Some(value) => {
-            let mut payload = Vec::new();
-            write_payload(&mut payload, value);
-            ctx.out.bulk(payload);
-        }
+        Some(value) => ctx.out.bulk(payload(value)),
         None => ctx.out.null(),
     }
     Ok(())

@@ -10,12 +10,16 @@ use resp::Args;
 
 /// The condition of a SET.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition {
+enum Condition<'a> {
     Always,
     /// NX: only a key that is not there.
     Absent,
     /// XX: only a key that is there.
     Present,
+    /// IFEQ: only a key whose string is this one.
+    Equal(&'a [u8]),
+    /// IFNE: only a key whose string is not this one, or that is not there.
+    Differs(&'a [u8]),
 }
 
 /// What an option says about the expiry.
@@ -57,7 +61,7 @@ impl Unit {
 
 /// Options of SET or GETEX.
 struct Options<'a> {
-    condition: Condition,
+    condition: Condition<'a>,
     get: bool,
     expiry: Expiry<'a>,
 }
@@ -81,6 +85,10 @@ fn options<'a>(args: Args<'a>, of: Of) -> Result<Options<'a>, CmdError> {
             options.condition = Condition::Absent;
         } else if is_set && is_word(word, "xx") && options.condition != Condition::Absent {
             options.condition = Condition::Present;
+        } else if is_set && (is_word(word, "ifeq") || is_word(word, "ifne")) && options.condition == Condition::Always {
+            let compared = rest.next().ok_or(SYNTAX)?;
+            options.condition =
+                if is_word(word, "ifeq") { Condition::Equal(compared) } else { Condition::Differs(compared) };
         } else if is_set && is_word(word, "get") {
             options.get = true;
         } else if is_set && is_word(word, "keepttl") && matches!(options.expiry, Expiry::Unsaid | Expiry::Keep) {
@@ -146,12 +154,18 @@ fn set_with_options(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         Condition::Always => true,
         Condition::Absent => !ctx.db.exists(key),
         Condition::Present => ctx.db.exists(key),
+        Condition::Equal(compared) => holds(ctx, key, compared)?,
+        Condition::Differs(compared) => !holds(ctx, key, compared)?,
     };
+    let compares = matches!(options.condition, Condition::Equal(_) | Condition::Differs(_));
     if allowed {
         store(ctx, key, value, ttl);
         match (options.expiry, ttl) {
-            (Expiry::Given(Unit::UnixMilliseconds, _), _) => {}
+            (Expiry::Given(Unit::UnixMilliseconds, _), _) if !compares => {}
             (_, SetTtl::At(at_ms)) => record_at(ctx, key, value, at_ms),
+            // What it was compared with is the business of this server alone.
+            (Expiry::Keep, _) if compares => ctx.db.effect(&[b"SET", key, value, b"KEEPTTL"]),
+            _ if compares => ctx.db.effect(&[b"SET", key, value]),
             _ if options.get && ctx.db.is_recording() => {
                 // Replicas need not answer.
                 let rest = args.iter().enumerate().filter(|(at, word)| *at < 3 || !is_word(word, "get"));
@@ -166,6 +180,25 @@ fn set_with_options(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
         (false, true) => ctx.out.ok(),
         (false, false) => ctx.out.null(),
     }
+    Ok(())
+}
+
+/// Whether a key holds exactly this string.
+fn holds(ctx: &mut Ctx<'_>, key: &[u8], compared: &[u8]) -> Result<bool, CmdError> {
+    let string = ctx.db.read_str(key)?;
+    Ok(string.is_some_and(|string| string.as_bytes(&mut itoa::Buffer::new()) == compared))
+}
+
+/// DELIFEQ key value
+pub(super) fn delifeq(ctx: &mut Ctx<'_>, args: Args<'_>) -> CmdResult {
+    let key = args.at(1);
+    let is_equal = holds(ctx, key, args.at(2))?;
+    if is_equal {
+        ctx.db.remove(key);
+        ctx.db.changed(NotifyClass::GENERIC, "del", key);
+        ctx.db.effect_deleted(key, Deletion::Implied);
+    }
+    ctx.out.int(i64::from(is_equal));
     Ok(())
 }
 

@@ -1,15 +1,32 @@
-//! Commands that Redis 7.2 does not have.
+//! Commands that Redis 7.2 does not have: our own, and those of later releases of Redis and Valkey.
 
-use super::docs::{Group, docs, integer, string};
+use super::docs::{Argument, Group, block, docs, integer, key_argument, one_of, string, token, unix_time};
 use super::id::CommandId::{
-    Bigkeys, Hotkeys, Oxidis, OxidisImport, OxidisJoin, OxidisLeave, OxidisMove, OxidisProxy, OxidisSlots, OxidisView,
+    Bigkeys, Delifeq, Hexpire, Hexpireat, Hexpiretime, Hgetdel, Hgetex, Hotkeys, Hpersist, Hpexpire, Hpexpireat,
+    Hpexpiretime, Hpttl, Hsetex, Httl, Oxidis, OxidisImport, OxidisJoin, OxidisLeave, OxidisMove, OxidisProxy,
+    OxidisSlots, OxidisView,
 };
-use super::row::category::{DANGEROUS, IMPLIED, KEYSPACE};
-use super::row::flag::{ADMIN, LOADING, NO_MULTI, NONE, NOSCRIPT, READONLY, STALE};
-use super::row::row;
+use super::row::category::{DANGEROUS, HASH, IMPLIED, KEYSPACE, STRING};
+use super::row::flag::{ADMIN, DENYOOM, FAST, LOADING, NO_MULTI, NONE, NOSCRIPT, READONLY, STALE, WRITE};
+use super::row::usage::{ACCESS, DELETE, RO, RW, UPDATE};
+use super::row::{key, row};
 use super::spec::CommandSpec;
 
-pub(super) static ROWS: [CommandSpec; 3] = [
+/// FIELDS, a count, and so many fields.
+const FIELDS: Argument = block("fields", &[integer("numfields"), string("field").multiple()]).after("FIELDS");
+/// The same with their values.
+const PAIRS: Argument =
+    block("fields", &[integer("numfields"), block("data", &[string("field"), string("value")]).multiple()])
+        .after("FIELDS");
+const CONDITION: Argument =
+    one_of("condition", &[token("nx", "NX"), token("xx", "XX"), token("gt", "GT"), token("lt", "LT")]).optional();
+const SECONDS: Argument = integer("seconds").after("EX");
+const MILLISECONDS: Argument = integer("milliseconds").after("PX");
+const AT_SECONDS: Argument = unix_time("unix-time-seconds").after("EXAT");
+const AT_MILLISECONDS: Argument = unix_time("unix-time-milliseconds").after("PXAT");
+const KEEP: Argument = token("keepttl", "KEEPTTL");
+
+pub(super) static ROWS: [CommandSpec; 16] = [
     row(Bigkeys, "bigkeys", -1, READONLY, KEYSPACE | DANGEROUS)
         .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"])
         .docs(
@@ -21,6 +38,86 @@ pub(super) static ROWS: [CommandSpec; 3] = [
             )
             .arguments(&[integer("count").after("COUNT").optional(), string("type").after("TYPE").optional()]),
         ),
+    row(Delifeq, "delifeq", 3, WRITE | FAST, STRING).keys(&[key(1, RW | DELETE)]).docs(
+        &docs(Group::String, "7.2.0", "O(1)", "Removes a key if its string is this one.")
+            .arguments(&[key_argument("key", 0), string("value")]),
+    ),
+    row(Hexpire, "hexpire", -6, WRITE | DENYOOM | FAST, HASH).keys(&[key(1, RW | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Sets when fields of a hash end.").arguments(&[
+            key_argument("key", 0),
+            integer("seconds"),
+            CONDITION,
+            FIELDS,
+        ]),
+    ),
+    row(Hexpireat, "hexpireat", -6, WRITE | DENYOOM | FAST, HASH).keys(&[key(1, RW | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Sets when fields of a hash end.").arguments(&[
+            key_argument("key", 0),
+            unix_time("unix-time-seconds"),
+            CONDITION,
+            FIELDS,
+        ]),
+    ),
+    row(Hpexpire, "hpexpire", -6, WRITE | DENYOOM | FAST, HASH).keys(&[key(1, RW | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Sets when fields of a hash end.").arguments(&[
+            key_argument("key", 0),
+            integer("milliseconds"),
+            CONDITION,
+            FIELDS,
+        ]),
+    ),
+    row(Hpexpireat, "hpexpireat", -6, WRITE | DENYOOM | FAST, HASH).keys(&[key(1, RW | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Sets when fields of a hash end.").arguments(&[
+            key_argument("key", 0),
+            unix_time("unix-time-milliseconds"),
+            CONDITION,
+            FIELDS,
+        ]),
+    ),
+    row(Httl, "httl", -5, READONLY | FAST, HASH).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Tells when fields of a hash end.")
+            .arguments(&[key_argument("key", 0), FIELDS]),
+    ),
+    row(Hpttl, "hpttl", -5, READONLY | FAST, HASH).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Tells when fields of a hash end.")
+            .arguments(&[key_argument("key", 0), FIELDS]),
+    ),
+    row(Hexpiretime, "hexpiretime", -5, READONLY | FAST, HASH).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Tells when fields of a hash end.")
+            .arguments(&[key_argument("key", 0), FIELDS]),
+    ),
+    row(Hpexpiretime, "hpexpiretime", -5, READONLY | FAST, HASH).keys(&[key(1, RO | ACCESS)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Tells when fields of a hash end.")
+            .arguments(&[key_argument("key", 0), FIELDS]),
+    ),
+    row(Hpersist, "hpersist", -5, WRITE | FAST, HASH).keys(&[key(1, RW | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Has fields of a hash stay for ever.")
+            .arguments(&[key_argument("key", 0), FIELDS]),
+    ),
+    row(Hgetdel, "hgetdel", -5, WRITE | FAST, HASH).keys(&[key(1, RW | ACCESS | DELETE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Returns the values of fields and removes them.")
+            .arguments(&[key_argument("key", 0), FIELDS]),
+    ),
+    row(Hgetex, "hgetex", -5, WRITE | FAST, HASH).keys(&[key(1, RW | ACCESS | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Returns the values of fields and sets when they end.")
+            .arguments(&[
+                key_argument("key", 0),
+                one_of(
+                    "expiration",
+                    &[SECONDS, MILLISECONDS, AT_SECONDS, AT_MILLISECONDS, token("persist", "PERSIST")],
+                )
+                .optional(),
+                FIELDS,
+            ]),
+    ),
+    row(Hsetex, "hsetex", -6, WRITE | DENYOOM | FAST, HASH).keys(&[key(1, RW | UPDATE)]).docs(
+        &docs(Group::Hash, "7.2.0", "O(N), N: fields named.", "Sets fields and when they end.").arguments(&[
+            key_argument("key", 0),
+            one_of("condition", &[token("fnx", "FNX"), token("fxx", "FXX")]).optional(),
+            one_of("expiration", &[SECONDS, MILLISECONDS, AT_SECONDS, AT_MILLISECONDS, KEEP]).optional(),
+            PAIRS,
+        ]),
+    ),
     row(Hotkeys, "hotkeys", -1, READONLY, KEYSPACE | DANGEROUS)
         .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"])
         .docs(

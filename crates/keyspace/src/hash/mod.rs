@@ -1,4 +1,5 @@
-//! The hash object: fields to values, a listpack while small, a table of [`Field`]s after.
+//! The hash object: fields to values, a listpack while small, a table of [`Field`]s after, which also
+//! knows when which of them end.
 //!
 //! One pointer of eight bytes; its lowest bit says which (see [`tagged`](crate::tagged)). A listpack
 //! holds name, value, name, value, … without duplicates, as in RDB and DUMP.
@@ -8,6 +9,7 @@
 
 #[cfg(test)]
 mod tests;
+mod timed;
 
 use std::{fmt, ptr::NonNull};
 
@@ -20,11 +22,13 @@ use crate::{
     tagged::{Choice, Tagged},
 };
 
+pub use timed::FieldTable;
+
 /// Fields and their values.
 #[repr(transparent)]
 #[derive(Clone)]
 pub struct Hash {
-    body: Tagged<Listpack, Table<Field>>,
+    body: Tagged<Listpack, FieldTable>,
 }
 
 /// Up to where a hash stays a listpack.
@@ -74,7 +78,7 @@ pub enum Parts {
     /// Names and values in turn.
     Listpack(Listpack),
     /// Fields.
-    Table(Box<Table<Field>>),
+    Table(Box<FieldTable>),
 }
 
 impl Hash {
@@ -139,7 +143,7 @@ impl Hash {
     #[must_use]
     pub fn as_table(&self) -> Option<&Table<Field>> {
         match self.body.get() {
-            Choice::Boxed(table) => Some(table),
+            Choice::Boxed(table) => Some(&**table),
             _ => None,
         }
     }
@@ -228,6 +232,7 @@ impl Hash {
             Choice::Boxed(table) => match table.entry(hash_key(field), field) {
                 Entry::Occupied(mut place) => {
                     place.update(|existing| existing.set_value(value));
+                    table.forget_time(field);
                     false
                 }
                 Entry::Vacant(vacant) => {
@@ -237,6 +242,94 @@ impl Hash {
             },
             Choice::Third(never) => never.update(|never| match *never {}),
         }
+    }
+
+    /// As [`set`](Self::set); a field that ends at some time still does.
+    pub fn set_keeping_time(&mut self, field: &[u8], value: &[u8], limits: &Limits) -> bool {
+        let time = self.time_of(field);
+        let is_new = self.set(field, value, limits);
+        if time.is_some() {
+            self.set_time(field, time);
+        }
+        is_new
+    }
+
+    // ---- when fields end ---------------------------------------------------------------------------------------------
+
+    fn table_mut(&mut self) -> Option<&mut FieldTable> {
+        match self.body.get_mut() {
+            Choice::Boxed(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    fn boxed(&self) -> Option<&FieldTable> {
+        match self.body.get() {
+            Choice::Boxed(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Whether fields of it may end: once one did, always.
+    #[inline]
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.boxed().is_some_and(FieldTable::is_timed)
+    }
+
+    /// How many fields end.
+    #[must_use]
+    pub fn times_len(&self) -> usize {
+        self.boxed().map_or(0, FieldTable::times_len)
+    }
+
+    /// When the first of its fields ends, Unix ms.
+    #[must_use]
+    pub fn earliest_ms(&self) -> Option<i64> {
+        self.boxed()?.earliest_ms()
+    }
+
+    /// Whether a field's time is over.
+    #[must_use]
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.earliest_ms().is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    /// When `field` ends, Unix ms; `None` without such a field, too.
+    #[must_use]
+    pub fn time_of(&self, field: &[u8]) -> Option<i64> {
+        self.boxed()?.time_of(field)
+    }
+
+    /// Sets or clears the time at which `field` ends. Whether there is such a field.
+    pub fn set_time(&mut self, field: &[u8], at_ms: Option<i64>) -> bool {
+        if !self.contains(field) {
+            return false;
+        }
+        if at_ms.is_some() {
+            self.convert();
+        }
+        if let Some(table) = self.table_mut() {
+            table.set_time(field, at_ms);
+        }
+        true
+    }
+
+    /// Makes it one whose fields may end.
+    pub fn make_timed(&mut self) {
+        self.convert();
+        if let Some(table) = self.table_mut() {
+            table.make_timed();
+        }
+    }
+
+    /// Removes fields whose time is over, the earliest first, at most so many: their names.
+    pub fn remove_due(&mut self, now_ms: i64, count: usize) -> Vec<Box<[u8]>> {
+        let due = self.boxed().map(|table| table.due(now_ms, count)).unwrap_or_default();
+        for field in &due {
+            self.delete(field);
+        }
+        due
     }
 
     /// Sets `field` unless it exists; whether it was set.
@@ -254,7 +347,10 @@ impl Hash {
                 }
                 None => false,
             },
-            Choice::Boxed(table) => table.remove(hash_key(field), field).is_some(),
+            Choice::Boxed(table) => {
+                table.forget_time(field);
+                table.remove(hash_key(field), field).is_some()
+            }
             Choice::Third(never) => never.update(|never| match *never {}),
         }
     }
@@ -270,7 +366,7 @@ impl Hash {
             let field = Field::new(name.to_bytes(&mut name_text), value.to_bytes(&mut value_text));
             table.insert_unique(field.hash(), field);
         }
-        self.body = Tagged::boxed(Box::new(table));
+        self.body = Tagged::boxed(Box::new(FieldTable::new(table)));
     }
 
     /// Makes it a table if it has too many fields or too long strings for a listpack: after loading.
@@ -360,7 +456,7 @@ impl Hash {
             Choice::Thin(listpack) => listpack.allocated_bytes(),
             Choice::Boxed(table) => {
                 let samples = if samples == 0 { table.len() } else { samples };
-                size_of::<Table<Field>>() + table.memory_bytes_with(samples, Field::allocated_bytes)
+                size_of::<FieldTable>() + table.memory_bytes_with(samples, Field::allocated_bytes) + table.times_bytes()
             }
             Choice::Third(never) => match *never {},
         }
@@ -391,7 +487,10 @@ impl Hash {
                 assert!(listpack.len().is_multiple_of(2));
                 assert!(!has_duplicates(listpack.pairs().map(|(name, _)| name)));
             }
-            Choice::Boxed(table) => table.check(),
+            Choice::Boxed(table) => {
+                table.check();
+                table.check_times();
+            }
             Choice::Third(never) => match *never {},
         }
     }

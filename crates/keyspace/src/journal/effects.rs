@@ -33,6 +33,18 @@ enum Said {
     Always,
 }
 
+/// Who is to learn of what a script does from here on (`redis.set_repl`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Audience {
+    /// Everybody who reads the journal.
+    #[default]
+    All,
+    /// Replicas, but not the append only file.
+    Replicas,
+    /// Nobody.
+    Nobody,
+}
+
 /// See the module.
 #[derive(Default)]
 pub struct Effects {
@@ -42,6 +54,8 @@ pub struct Effects {
     said: Said,
     /// Open transactions and scripts: their commands' effects belong together.
     depth: u32,
+    /// Set by the script under way, for itself.
+    audience: Audience,
     /// The commands that belong together so far.
     unit: Vec<u8>,
     unit_runs: Vec<Run>,
@@ -129,9 +143,10 @@ impl Effects {
         arguments: impl ExactSizeIterator<Item = &'a [u8]>,
         replicas_only: bool,
     ) {
-        if !self.recording {
+        if !self.recording || self.audience == Audience::Nobody {
             return;
         }
+        let replicas_only = replicas_only || self.audience == Audience::Replicas;
         push_command(&mut self.unit, arguments);
         // Not merged with the one before: the runs of a unit count its commands.
         self.unit_runs.push(Run { db: Some(db), end: self.unit.len(), replicas_only });
@@ -157,6 +172,11 @@ impl Effects {
         }
     }
 
+    /// Who learns of what is done until the transaction or script under way ends.
+    pub fn address(&mut self, audience: Audience) {
+        self.audience = audience;
+    }
+
     /// The effects of commands from here on belong together, until the matching [`Effects::end`].
     pub fn begin(&mut self) {
         self.depth += 1;
@@ -166,6 +186,7 @@ impl Effects {
     pub fn end(&mut self) {
         self.depth = self.depth.saturating_sub(1);
         if self.depth == 0 {
+            self.audience = Audience::All;
             self.end_unit(true);
         }
     }
@@ -181,7 +202,8 @@ impl Effects {
     #[inline(never)]
     fn command_ran_recorded(&mut self, db: DbIndex, verbatim: Verbatim<'_>, changed: bool) {
         let said = std::mem::take(&mut self.said);
-        let as_it_stands = said == Said::Always || (changed && said == Said::Nothing);
+        let as_it_stands =
+            (said == Said::Always || (changed && said == Said::Nothing)) && self.audience != Audience::Nobody;
         let is_alone = self.depth == 0 && self.unit_runs.is_empty();
         if as_it_stands {
             let (bytes, runs) =
@@ -190,7 +212,8 @@ impl Effects {
                 Verbatim::Frame(frame) => bytes.extend_from_slice(frame),
                 Verbatim::Args(args) => push_command(bytes, args.iter()),
             }
-            let run = Run { db: Some(db), end: bytes.len(), replicas_only: false };
+            let replicas_only = self.audience == Audience::Replicas;
+            let run = Run { db: Some(db), end: bytes.len(), replicas_only };
             if is_alone { push_run(runs, run) } else { runs.push(run) }
         }
         if self.depth == 0 && !self.unit_runs.is_empty() {
@@ -234,6 +257,7 @@ impl Effects {
         // What no command claimed are single deletions (expiry, eviction): each stands for itself. A transaction that
         // a panic has cut is closed here, too.
         let was_cut = std::mem::take(&mut self.depth) > 0;
+        self.audience = Audience::All;
         self.end_unit(was_cut);
         let (end, wakers) = append(&self.ready, &self.ready_runs);
         self.appended_to = end;

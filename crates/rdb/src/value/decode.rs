@@ -43,6 +43,10 @@ pub enum Decoded<'r, 'a> {
     HashListpack(Listpack),
     /// A hash as its fields and values.
     HashFields(Fields<'r, 'a>),
+    /// A hash as its fields with values and times.
+    HashTimedFields(TimedFields<'r, 'a>),
+    /// A hash as a listpack of fields, values and times (0: none); not empty.
+    HashTimedListpack(Listpack),
     /// A stream: its parts are read one after the other.
     Stream(StreamReader<'r, 'a>),
 }
@@ -62,6 +66,16 @@ pub fn decode<'r, 'a>(
         ValueType::Zset => Decoded::ZsetMembers(ScoredMembers { strings: Members::new(reader)?, text: true }),
         ValueType::Zset2 => Decoded::ZsetMembers(ScoredMembers { strings: Members::new(reader)?, text: false }),
         ValueType::Hash => Decoded::HashFields(Fields { strings: Members::new(reader)? }),
+        ValueType::HashTimed => {
+            let earliest_ms = reader.u64_le()?;
+            Decoded::HashTimedFields(TimedFields { strings: Members::new(reader)?, earliest_ms })
+        }
+        ValueType::HashTimedListpack => {
+            reader.u64_le()?;
+            let listpack = read_listpack(reader)?;
+            check_groups(&listpack, 3, "hash listpack")?;
+            Decoded::HashTimedListpack(listpack)
+        }
         ValueType::ListQuicklist2 => Decoded::ListNodes(ListNodes::new(reader, NodeForm::Quicklist2)?),
         ValueType::ListQuicklist => Decoded::ListNodes(ListNodes::new(reader, NodeForm::Quicklist)?),
         ValueType::ListZiplist => {
@@ -232,6 +246,38 @@ impl<'a> Iterator for Fields<'_, 'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.strings.step(|reader| Ok((reader.string()?, reader.string()?)))
+    }
+}
+
+/// Fields of a hash with their values and, in Unix ms, when they end.
+#[derive(Debug)]
+pub struct TimedFields<'r, 'a> {
+    strings: Members<'r, 'a>,
+    earliest_ms: u64,
+}
+
+impl TimedFields<'_, '_> {
+    /// See [`Members::declared_len`].
+    pub fn declared_len(&self) -> u64 {
+        self.strings.declared_len()
+    }
+}
+
+impl<'a> Iterator for TimedFields<'_, 'a> {
+    type Item = Result<(Option<i64>, StringValue<'a>, StringValue<'a>), DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let earliest_ms = self.earliest_ms;
+        self.strings.step(|reader| {
+            let at_ms = match reader.length()? {
+                0 => None,
+                after => {
+                    let at_ms = earliest_ms.checked_add(after - 1).and_then(|at_ms| i64::try_from(at_ms).ok());
+                    Some(at_ms.ok_or(DecodeError::Malformed("time of a field"))?)
+                }
+            };
+            Ok((at_ms, reader.string()?, reader.string()?))
+        })
     }
 }
 

@@ -28,6 +28,18 @@ pub fn skip(value_type: ValueType, reader: &mut Reader<'_>) -> Result<(), Decode
             reader.skip_string()?;
             reader.skip_string()
         }),
+        ValueType::HashTimed => {
+            reader.bytes(TIME_BYTES)?;
+            times(reader, |reader| {
+                reader.length()?;
+                reader.skip_string()?;
+                reader.skip_string()
+            })
+        }
+        ValueType::HashTimedListpack => {
+            reader.bytes(TIME_BYTES)?;
+            reader.skip_string()
+        }
         ValueType::Zset => times(reader, |reader| {
             reader.skip_string()?;
             reader.text_double().map(drop)

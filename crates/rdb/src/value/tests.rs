@@ -55,14 +55,23 @@ fn drain(decoded: Decoded<'_, '_>) -> Result<Vec<Bytes>, DecodeError> {
             all
         }
         Decoded::SetIntset(intset) => intset.iter().map(|value| value.to_string().into_bytes()).collect(),
-        Decoded::SetListpack(listpack) | Decoded::ZsetListpack(listpack) | Decoded::HashListpack(listpack) => {
-            elements(&listpack)
-        }
+        Decoded::SetListpack(listpack)
+        | Decoded::ZsetListpack(listpack)
+        | Decoded::HashListpack(listpack)
+        | Decoded::HashTimedListpack(listpack) => elements(&listpack),
         Decoded::ZsetMembers(members) => {
             let mut all = vec![];
             for member in members {
                 let (member, score) = member?;
                 all.extend([member.into_vec(), score.to_bits().to_string().into_bytes()]);
+            }
+            all
+        }
+        Decoded::HashTimedFields(fields) => {
+            let mut all = vec![];
+            for field in fields {
+                let (at_ms, field, value) = field?;
+                all.extend([format!("{at_ms:?}").into_bytes(), field.into_vec(), value.into_vec()]);
             }
             all
         }

@@ -562,6 +562,7 @@ impl Worker {
         self.events.hits += events.hits;
         self.events.misses += events.misses;
         self.events.expired += events.expired;
+        self.events.expired_fields += events.expired_fields;
         self.after_command();
         if let Some(session) = conns.state_mut(finished.conn) {
             let silent = session.state.has(State::REPLY_OFF) || session.state.has(State::REPLY_SKIP);

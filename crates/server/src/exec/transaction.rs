@@ -212,9 +212,11 @@ fn is_long(worker: &mut Worker, session: &mut Session, queued: &[(CommandId, Own
         let spec = table::spec(*command);
         let is_refused =
             worker.check_rights(session, spec, &args).is_err() || worker.sort_refusal(session, spec, args).is_some();
-        if is_refused || worker.routes[command.index()].handler.is_none() {
+        let waits = *command == CommandId::Migrate;
+        if is_refused || (!waits && worker.routes[command.index()].handler.is_none()) {
             return false;
         }
+        cost = if waits { usize::MAX } else { cost };
         // Without the slots of its keys the arguments are too broken to tell them, so none may be looked at.
         let may_ask = !spec.has_keys() || single::slots_of(worker, spec, args).is_ok_and(|slots| !slots.is_empty());
         cost = cost.saturating_add(if may_ask { worker.cost_of(session, *command, args) } else { 1 });
@@ -228,6 +230,7 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
         worker.feed_monitors(session, table::spec(*command), args.as_args());
     }
     let slots = slots_of_queue(worker, session, &queue);
+    let waits = queue.iter().any(|(command, _)| *command == CommandId::Migrate);
     end_multi(session);
     session.state.remove(State::WATCHING);
     let watch = session.extra.as_mut().and_then(|extra| extra.watch.take());
@@ -236,7 +239,8 @@ fn offload(worker: &mut Worker, id: ConnId, session: &mut Session, queue: Vec<(C
     let name = vec![b"EXEC".to_vec()];
     let job = Job { worker: worker.index, conn: id, id: CommandId::Exec, proto: session.proto, shown: name, work };
     session.state.insert(State::OFFLOADED);
-    worker.shared.offload.submit(&worker.shared, job);
+    let pool = if waits { &worker.shared.movers } else { &worker.shared.offload };
+    pool.submit(&worker.shared, job);
 }
 
 /// The slots of all keys that queued commands and watches name, ascending.

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 use commands::CmdError;
 use commands::table::{self, CommandId, CommandSpec, Flags};
 use keyspace::Slot;
-use keyspace::journal::effects::Verbatim;
+use keyspace::journal::effects::{Audience, Verbatim};
 use net::ConnId;
 use resp::{Args, Proto, Reply};
 use script::{Host, Kind, LogLevel, Refused, ScriptFlags, Tick};
@@ -435,5 +435,13 @@ impl Host for ScriptHost<'_> {
         Some(self.worker.check_rights(self.inner, spec, &args).is_ok())
     }
 
-    fn set_replication(&mut self, _to_aof: bool, _to_replicas: bool) {}
+    fn set_replication(&mut self, to_aof: bool, to_replicas: bool) {
+        self.acted = true;
+        // The stream of the replicas is the log: what the log has, they have.
+        self.worker.locks.effects.address(match (to_aof, to_replicas) {
+            (true, _) => Audience::All,
+            (false, true) => Audience::Replicas,
+            (false, false) => Audience::Nobody,
+        });
+    }
 }

@@ -1,6 +1,7 @@
 //! CLIENT.
 
-use crate::client_list::{ClientKind, ClientLine, ClientLines, INLINE_LINES, Scope};
+use super::client_filter::Filter;
+use crate::client_list::{ClientLine, ClientLines, INLINE_LINES, Scope};
 use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
@@ -183,24 +184,11 @@ pub(crate) fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<i64>, Cm
 // ---- LIST --------------------------------------------------------------------------------------------------------
 
 fn list(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
-    let mut kind = None;
-    let mut ids: Option<Vec<u64>> = None;
-    match args.get(2) {
-        None => {}
-        Some(word) if args.len() == 4 && options::is_word(word, "type") => kind = Some(kind_by_name(&args[3])?),
-        Some(word) if args.len() > 3 && options::is_word(word, "id") => {
-            let mut wanted = Vec::new();
-            for number in args.slice(3).iter() {
-                let number = resp::num::parse_i64(number).ok_or(CmdError::new("ERR Invalid client ID"))?;
-                wanted.extend(u64::try_from(number));
-            }
-            ids = Some(wanted);
-        }
-        Some(_) => return Err(commands::error::SYNTAX),
-    }
+    let filter = Filter::read(worker, args, 2, true)?;
+    let spared = filter.skips_own.unwrap_or(false).then_some(session.id.0);
     let lines = worker.client_lines(id).unwrap_or_default();
-    if lines.lines.len() > INLINE_LINES && ids.is_none() && !session.state.has(State::IN_MULTI) {
-        let work = Work::Walk(Box::new(move |_, reply| reply.verbatim(list_text(&lines, kind, None), "txt")));
+    if lines.lines.len() > INLINE_LINES && filter.only_ids().is_none() && !session.state.has(State::IN_MULTI) {
+        let work = Work::Walk(Box::new(move |_, reply| reply.verbatim(list_text(&lines, &filter, spared), "txt")));
         session.state.insert(State::OFFLOADED);
         let job = Job {
             worker: worker.index,
@@ -214,102 +202,38 @@ fn list(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) 
         worker.drop_client_lines(id);
         return Ok(Step::Parked);
     }
-    worker.reply.verbatim(list_text(&lines, kind, ids.as_deref()), "txt");
+    worker.reply.verbatim(list_text(&lines, &filter, spared), "txt");
     Ok(Step::Done)
 }
 
-fn list_text(lines: &ClientLines, kind: Option<ClientKind>, ids: Option<&[u64]>) -> Vec<u8> {
+/// The lines of the clients that pass, but that of `spared`.
+fn list_text(lines: &ClientLines, filter: &Filter, spared: Option<u64>) -> Vec<u8> {
     // Growing would copy tens of megabytes several times.
-    let mut text = Vec::with_capacity(if ids.is_none() && kind.is_none() { lines.text_bytes() } else { 0 });
+    let mut text = Vec::with_capacity(if filter.is_empty() { lines.text_bytes() } else { 0 });
     let mut add = |line: &ClientLine| {
-        text.extend_from_slice(lines.text(line));
-        text.push(b'\n');
-    };
-    match ids {
-        Some(ids) => ids.iter().filter_map(|id| lines.of(*id)).for_each(&mut add),
-        None => {
-            let mut wanted: Vec<&ClientLine> =
-                lines.lines.iter().filter(|line| kind.is_none_or(|kind| kind == line.kind)).collect();
-            wanted.sort_unstable_by_key(|line| line.id);
-            wanted.into_iter().for_each(&mut add);
+        if spared != Some(line.id) {
+            text.extend_from_slice(lines.text(line));
+            text.push(b'\n');
         }
+    };
+    // Redis: in the order in which they were asked for.
+    if let Some(ids) = filter.only_ids() {
+        ids.iter().filter_map(|id| lines.of(*id)).for_each(&mut add);
+        return text;
     }
+    let mut wanted: Vec<&ClientLine> = lines.lines.iter().filter(|line| filter.passes(lines, line)).collect();
+    wanted.sort_unstable_by_key(|line| line.id);
+    wanted.into_iter().for_each(&mut add);
     text
-}
-
-fn kind_by_name(name: &[u8]) -> Result<ClientKind, CmdError> {
-    ClientKind::by_name(name).ok_or_else(|| {
-        // Redis writes it as a C string.
-        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-        CmdError::text(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)))
-    })
 }
 
 // ---- KILL, UNBLOCK -----------------------------------------------------------------------------------------------
 
-/// Which clients to kill.
-struct Victims<'a> {
-    address: Option<&'a [u8]>,
-    local_address: Option<&'a [u8]>,
-    kind: Option<ClientKind>,
-    id: Option<u64>,
-    user: Option<&'a [u8]>,
-    spares_own: bool,
-}
-
-fn victims<'a>(worker: &Worker, args: Args<'a>) -> Result<Victims<'a>, CmdError> {
-    let mut victims =
-        Victims { address: None, local_address: None, kind: None, id: None, user: None, spares_own: true };
-    if args.len() == 3 {
-        victims.address = args.get(2);
-        victims.spares_own = false;
-        return Ok(victims);
-    }
-    let mut index = 2;
-    while let Some(word) = args.get(index) {
-        let value = args.get(index + 1).ok_or(commands::error::SYNTAX)?;
-        if options::is_word(word, "id") {
-            let id = resp::num::parse_i64(value).filter(|id| *id >= 1);
-            victims.id = Some(
-                id.and_then(|id| u64::try_from(id).ok())
-                    .ok_or(CmdError::new("ERR client-id should be greater than 0"))?,
-            );
-        } else if options::is_word(word, "type") {
-            victims.kind = Some(kind_by_name(value)?);
-        } else if options::is_word(word, "addr") {
-            victims.address = Some(value);
-        } else if options::is_word(word, "laddr") {
-            victims.local_address = Some(value);
-        } else if options::is_word(word, "user") {
-            if worker.shared.acl.get(value).is_none() {
-                return Err(CmdError::text(format!("ERR No such user '{}'", String::from_utf8_lossy(value))));
-            }
-            victims.user = Some(value);
-        } else if options::is_word(word, "skipme") {
-            victims.spares_own = match value {
-                _ if options::is_word(value, "yes") => true,
-                _ if options::is_word(value, "no") => false,
-                _ => return Err(commands::error::SYNTAX),
-            };
-        } else {
-            return Err(commands::error::SYNTAX);
-        }
-        index += 2;
-    }
-    Ok(victims)
-}
-
 fn kill(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
-    let victims = victims(worker, args)?;
+    let victims = if args.len() == 3 { Filter::of_address(&args[2]) } else { Filter::read(worker, args, 2, false)? };
+    let spares_own = victims.skips_own.unwrap_or(true);
     let lines = worker.client_lines(id).unwrap_or_default();
-    let is_victim = |line: &&ClientLine| {
-        victims.id.is_none_or(|id| id == line.id)
-            && victims.kind.is_none_or(|kind| kind == line.kind)
-            && !(victims.spares_own && line.id == session.id.0)
-            && victims.user.is_none_or(|user| lines.field(line, "user") == user)
-            && victims.address.is_none_or(|address| lines.field(line, "addr") == address)
-            && victims.local_address.is_none_or(|address| lines.field(line, "laddr") == address)
-    };
+    let is_victim = |line: &&ClientLine| victims.passes(&lines, line) && !(spares_own && line.id == session.id.0);
     let mut killed = 0;
     let mut own = false;
     let mut by_worker: Vec<Vec<ConnId>> = vec![Vec::new(); worker.shared.workers()];

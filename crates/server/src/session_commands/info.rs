@@ -396,6 +396,7 @@ fn stats(report: &mut Report<'_>) {
         ("sync_full", replicated(&shared.replication.figures.full)),
         ("sync_partial_ok", replicated(&shared.replication.figures.partial_ok)),
         ("sync_partial_err", replicated(&shared.replication.figures.partial_err)),
+        ("expired_subkeys", shared.sum(|stats| stats.expired_fields.get())),
         ("expired_keys", shared.sum(|stats| stats.expired.get())),
     ]);
     report.field("expired_stale_perc", "0.00");
@@ -413,7 +414,7 @@ fn stats(report: &mut Report<'_>) {
         ("pubsubshard_channels", shared.pubsub.names(Kind::Shard) as u64),
         ("latest_fork_usec", 0),
         ("total_forks", 0),
-        ("migrate_cached_sockets", 0),
+        ("migrate_cached_sockets", shared.targets.len() as u64),
         ("slave_expires_tracked_keys", 0),
         ("active_defrag_hits", 0),
         ("active_defrag_misses", 0),

@@ -1,6 +1,7 @@
 //! Commands that belong to the session or the server: everything in the table without a function on keys.
 
 pub(crate) mod client;
+mod client_filter;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod debug;
@@ -14,6 +15,7 @@ pub(crate) mod slowlog;
 pub(crate) mod tracking;
 
 use crate::exec::{Step, transaction, whole};
+use crate::migrate;
 use crate::scripting::{functions, run};
 use crate::session::Session;
 use crate::worker::Worker;
@@ -32,7 +34,7 @@ pub(crate) fn is_served(id: CommandId) -> bool {
         C::Ping | C::Echo | C::Select | C::Quit | C::Auth | C::Hello | C::Reset => true,
         C::Multi | C::Exec | C::Discard | C::Watch | C::Unwatch => true,
         C::Subscribe | C::Unsubscribe | C::Psubscribe | C::Punsubscribe | C::Ssubscribe | C::Sunsubscribe => true,
-        C::Publish | C::Spublish | C::Pubsub => true,
+        C::Publish | C::Spublish | C::Pubsub | C::Migrate => true,
         _ => {
             let name = table::spec(id).name;
             let container = name.split('|').next().unwrap_or(name);
@@ -100,6 +102,7 @@ pub(crate) fn run(
         C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe => {
             pubsub::unsubscribe(worker, id, session, pubsub::kind_of(command), args)
         }
+        C::Migrate => migrate::command(worker, id, session, spec, args),
         C::Publish => pubsub::publish(worker, session.db, false, args),
         C::Spublish => pubsub::publish(worker, session.db, true, args),
         C::PubsubChannels | C::PubsubNumsub | C::PubsubNumpat | C::PubsubShardchannels | C::PubsubShardnumsub => {

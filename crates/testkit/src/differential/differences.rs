@@ -4,6 +4,7 @@
 use crate::Reply;
 
 use super::rules::same_doubles;
+use super::scripts;
 
 /// One way in which Redis 7.0 answers otherwise than 7.2.
 #[derive(Debug)]
@@ -76,6 +77,39 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        name: "unbalanced-streams",
+        reason: "XREAD and XREADGROUP name themselves when a stream has no ID",
+        applies: |args, new, old| {
+            args.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"XREAD"))
+                && new.text().starts_with("ERR Unbalanced '")
+                && old.text().starts_with("ERR Unbalanced XREAD")
+        },
+    },
+    Difference {
+        name: "acl-dryrun-text",
+        reason: "ACL DRYRUN names the user",
+        applies: |args, new, old| {
+            let what = |reply: &Reply| reply.text().split_once(" has no ").map(|(_, what)| what.to_owned());
+            is(args, 0, "ACL")
+                && is(args, 1, "DRYRUN")
+                && old.text().starts_with("This user has no ")
+                // 7.0 writes keys as C strings.
+                && (what(new) == what(old) || args.iter().any(|arg| arg.contains(&0)))
+        },
+    },
+    Difference {
+        name: "acl-open-selectors",
+        reason: "of several open brackets the first one begins the selector, not the last",
+        applies: |args, new, old| {
+            let start = "ERR Error in ACL SETUSER modifier '(";
+            is(args, 0, "ACL")
+                && is(args, 1, "SETUSER")
+                && args.iter().filter(|arg| arg.starts_with(b"(")).count() > 1
+                && new.text().starts_with(start)
+                && old.text().starts_with(start)
+        },
+    },
+    Difference {
         name: "lpos-rank",
         reason: "LPOS refuses the one RANK that has no positive counterpart, before it looks further",
         applies: |args, new, _| {
@@ -92,7 +126,8 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "doubles are written with the fewest digits that read back as the same number, and -0 as such",
         applies: |args, new, old| {
             let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
-            (name.starts_with(b"Z") || name.starts_with(b"BZ") || name == b"DUMP") && same_doubles(new, old)
+            let is_of_scores = name.starts_with(b"Z") || name.starts_with(b"BZ") || name == b"DUMP";
+            (is_of_scores || name.starts_with(b"EVAL") || name == b"FCALL") && same_doubles(new, old)
         },
     },
 ];
@@ -110,6 +145,8 @@ fn is(args: &[Vec<u8>], index: usize, word: &str) -> bool {
 
 /// The difference that explains these replies, if any does. Those between versions count only when the versions differ.
 pub fn explains(args: &[Vec<u8>], subject: &Reply, peer: &Reply, same_version: bool) -> Option<&'static Difference> {
+    let inner = scripts::inner(args);
+    let args = inner.unwrap_or(args);
     let between_versions = if same_version { &[] } else { DIFFERENCES };
     DELIBERATE.iter().chain(between_versions).find(|difference| (difference.applies)(args, subject, peer))
 }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use super::differences;
 use super::generator::{Episode, Step};
 use super::keyspace;
-use super::rules::{Rule, authenticates, compare, rule_of, subscribes};
+use super::rules::{Rule, authenticates, compare, rule_of, subscribes, within};
+use super::scripts;
 use super::vocabulary::DUMP_MARK;
 use crate::{Client, Launch, Reply, Server, text};
 
@@ -150,6 +151,13 @@ impl<'a> Run<'a> {
                     client.set_timeout(REPLY_LIMIT)?;
                     if connection == CONTROL {
                         client.call(&["FLUSHALL"])?;
+                        client.call(&["SCRIPT", "FLUSH"])?;
+                        // Damaged commands make users of other names, too.
+                        let users = client.call(&["ACL", "USERS"])?;
+                        for user in users.items().unwrap_or(&[]).iter().filter_map(Reply::bytes) {
+                            client.call(&[b"ACL".as_slice(), b"DELUSER", user])?;
+                        }
+                        client.call(&["FUNCTION", "LOAD", "REPLACE", scripts::LIBRARY])?;
                         for (setting, value) in &episode.settings {
                             // A server that does not know one answers with an error.
                             client.call(&["CONFIG", "SET", setting, value])?;
@@ -176,7 +184,7 @@ impl<'a> Run<'a> {
             let in_multi = self.sessions[step.connection].in_multi;
             // Replies would come in unknowable numbers, or members be lost that nobody notes.
             let unclear = subscribes(&step.args) || authenticates(&step.args);
-            if in_multi && (unclear || rule_of(&step.args) == Rule::Pop) {
+            if in_multi && (unclear || matches!(rule_of(&step.args), Rule::Pop | Rule::Claim)) {
                 continue;
             }
             let args = self.resolve(index, &step.args)?;
@@ -192,7 +200,7 @@ impl<'a> Run<'a> {
             let rule = rule_of(&args);
             batch.push((index, args));
             let needs_answer = opens
-                || matches!(rule, Rule::Pop | Rule::Scan | Rule::Dump | Rule::Random(_))
+                || matches!(rule, Rule::Pop | Rule::Claim | Rule::Scan | Rule::Dump | Rule::Random(_))
                 || subscribes(&step.args)
                 || closes(&step.args);
             let changes = steps.get(index + 1).is_none_or(|next| {
@@ -332,7 +340,7 @@ impl<'a> Run<'a> {
             {
                 for (args, (ours, theirs)) in queued.iter().zip(ours.iter().zip(theirs)) {
                     self.follow(connection, args, theirs);
-                    if let Err(problem) = compare(loose(rule_of(args)), ours, theirs) {
+                    if let Err(problem) = compare(within(rule_of(args)), ours, theirs) {
                         self.excuse(index, args, ours, theirs, &format!("{problem}, within EXEC"))?;
                     }
                 }
@@ -358,6 +366,7 @@ impl<'a> Run<'a> {
             Rule::Random(probe) => self.probe(connection, index, args, probe, subject),
             Rule::Pop => self.repair_pop(connection, index, args, subject, peer),
             Rule::Scan => self.scan(connection, index, args, subject, peer),
+            Rule::Claim => self.repair_consumer(connection, index, args),
             Rule::Dump if !self.is_listening(connection) => self.cross_restore(connection, index, args, subject, peer),
             _ => Ok(()),
         }
@@ -470,14 +479,6 @@ impl<'a> Run<'a> {
             self.excuse(index, &entry.args, &entry.subject, &entry.peer, "the final state differs")?;
         }
         Ok(())
-    }
-}
-
-/// Within EXEC nothing more can be asked.
-fn loose(rule: Rule) -> Rule {
-    match rule {
-        Rule::Random(_) => Rule::Length,
-        rule => rule,
     }
 }
 

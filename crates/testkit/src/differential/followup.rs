@@ -96,6 +96,29 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Redis 7.2 makes the consumer that XREADGROUP, XCLAIM and XAUTOCLAIM name even if they find nothing, 7.0 does not
+    /// always: afterwards it is there in both.
+    pub(super) fn repair_consumer(&mut self, connection: usize, index: usize, args: &[Vec<u8>]) -> Checked {
+        if self.pair.same_version {
+            return Ok(());
+        }
+        let is_word = |arg: &Vec<u8>, word: &str| arg.eq_ignore_ascii_case(word.as_bytes());
+        let (keys, group, consumer) = if is_word(&args[0], "XREADGROUP") {
+            let Some(at) = args.iter().position(|arg| is_word(arg, "STREAMS")) else { return Ok(()) };
+            let streams = &args[at + 1..];
+            (&streams[..streams.len() / 2], args.get(2), args.get(3))
+        } else {
+            (args.get(1..2).unwrap_or(&[]), args.get(2), args.get(3))
+        };
+        let (Some(group), Some(consumer)) = (group, consumer) else { return Ok(()) };
+        for key in keys {
+            let make = [b"XGROUP".to_vec(), b"CREATECONSUMER".to_vec(), key.clone(), group.clone(), consumer.clone()];
+            self.ask(SUBJECT, connection, index, &make)?;
+            self.ask(PEER, connection, index, &make)?;
+        }
+        Ok(())
+    }
+
     /// Runs an iteration to its end on both servers; duplicates are allowed, omissions are not.
     pub(super) fn scan(
         &mut self,

@@ -4,8 +4,9 @@ use super::grammar::Shape;
 use super::rules::{
     Rule, asks_lex_order_of_scores, differs_when_queued, leaves_state_open, may_wait, rule_of, subscribes,
 };
+use super::scripts;
 use super::shapes::{BLOCKING, PUBSUB, SHAPES};
-use super::vocabulary::{FAMILIES, Vocabulary};
+use super::vocabulary::{FAMILIES, VALUES, Vocabulary};
 
 /// One command of an episode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Episode {
 #[derive(Debug)]
 pub struct Generator {
     families: Vec<Family>,
+    /// What scripts run: commands of every family of values and of streams.
+    inner: Vec<Family>,
     pubsub: Vec<Shape>,
     blocking: Vec<(Shape, Shape)>,
     protocol: Option<u8>,
@@ -69,8 +72,10 @@ impl Generator {
         }
         let wanted = |name: &str| families.is_empty() || families.iter().any(|family| family == name);
         let families = (0..FAMILIES.len()).filter(|&index| wanted(FAMILIES[index])).map(Family::new).collect();
+        let inner = (0..=VALUES.len()).map(Family::new).collect();
         Ok(Generator {
             families,
+            inner,
             pubsub: PUBSUB.iter().map(|text| Shape::parse(text)).collect(),
             blocking: BLOCKING.iter().map(|(first, second)| (Shape::parse(first), Shape::parse(second))).collect(),
             protocol,
@@ -107,18 +112,31 @@ impl Generator {
     fn command(&self, vocabulary: &mut Vocabulary) -> Vec<Vec<u8>> {
         loop {
             let family = &self.families[vocabulary.below(self.families.len())];
-            vocabulary.begin(family.index);
-            let shape = &family.shapes[family.lots[vocabulary.below(family.lots.len())]];
-            let mut args = Vec::new();
-            shape.emit(vocabulary, &mut args);
+            let mut args = if FAMILIES[family.index] == "scripts" && vocabulary.chance(70) {
+                let first = self.inner_command(vocabulary);
+                let second = self.inner_command(vocabulary);
+                scripts::wrap(vocabulary, first, second)
+            } else {
+                family.emit(vocabulary)
+            };
             // The members of a lex key share one score: what Redis answers otherwise is undefined.
-            let keeps_one_score = args.get(1).is_some_and(|key| key.starts_with(b"lex"));
+            let keeps_one_score = args.iter().skip(1).any(|key| key.starts_with(b"lex"));
             if vocabulary.chance(7) && !keeps_one_score {
                 let waits = may_wait(&args);
                 vocabulary.damage(&mut args, waits);
             }
-            let is_open = args.is_empty() || leaves_state_open(&args) || asks_lex_order_of_scores(&args);
-            if !is_open && !subscribes(&args) && !waits_long(&args) {
+            if is_usable(&args) && scripts::inner(&args).is_none_or(is_usable_within) {
+                return args;
+            }
+        }
+    }
+
+    /// A command that a script runs: none whose effect is open.
+    fn inner_command(&self, vocabulary: &mut Vocabulary) -> Vec<Vec<u8>> {
+        loop {
+            let family = &self.inner[vocabulary.below(self.inner.len())];
+            let args = family.emit(vocabulary);
+            if is_usable(&args) && is_usable_within(&args) {
                 return args;
             }
         }
@@ -147,7 +165,7 @@ impl Generator {
                 1 => vec![b"WATCH".to_vec(), b"a".to_vec()],
                 _ => self.command(vocabulary),
             };
-            if rule_of(&args) != Rule::Pop && !differs_when_queued(&args) {
+            if !matches!(rule_of(&args), Rule::Pop | Rule::Claim) && !differs_when_queued(&args) {
                 add(connection, args);
             }
         }
@@ -201,6 +219,55 @@ impl Family {
         }
         Family { index, shapes, lots }
     }
+
+    fn emit(&self, vocabulary: &mut Vocabulary) -> Vec<Vec<u8>> {
+        vocabulary.begin(self.index);
+        let shape = &self.shapes[self.lots[vocabulary.below(self.lots.len())]];
+        let mut args = Vec::new();
+        shape.emit(vocabulary, &mut args);
+        args
+    }
+}
+
+/// Whether both servers must come to the same.
+fn is_usable(args: &[Vec<u8>]) -> bool {
+    let is_open = args.is_empty() || leaves_state_open(args) || asks_lex_order_of_scores(args);
+    !is_open && !subscribes(args) && !waits_long(args)
+}
+
+/// Whether that holds for a command of a script, too, whose effects nobody can mend afterwards. What says how the
+/// server is set up is no script's business.
+fn is_usable_within(args: &[Vec<u8>]) -> bool {
+    let plain = [
+        Rule::Exact,
+        Rule::Unordered,
+        Rule::UnorderedPairs,
+        Rule::Kind,
+        Rule::Near(1),
+        Rule::Near(2_000),
+        Rule::Length,
+        Rule::Times,
+    ];
+    let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let is_of_server = matches!(
+        name.as_slice(),
+        b"CONFIG"
+            | b"DEBUG"
+            | b"CLIENT"
+            | b"COMMAND"
+            | b"LATENCY"
+            | b"SLOWLOG"
+            | b"MEMORY"
+            | b"HELLO"
+            | b"FUNCTION"
+            | b"SCRIPT"
+            | b"ACL"
+            | b"WAIT"
+            | b"TIME"
+            | b"LPOS"
+    );
+    let is_help = args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"HELP"));
+    plain.contains(&rule_of(args)) && !is_of_server && !is_help && !may_wait(args) && !differs_when_queued(args)
 }
 
 fn end_batch(steps: &mut [Step]) {
@@ -233,9 +300,11 @@ fn settings(vocabulary: &mut Vocabulary) -> Vec<(&'static str, &'static str)> {
         ("list-max-listpack-size", "-2"),
         ("list-compress-depth", "0"),
         ("hll-sparse-max-bytes", "3000"),
+        ("stream-node-max-entries", "100"),
+        ("stream-node-max-bytes", "4096"),
     ];
     // Small thresholds make every command meet both encodings.
-    let small = ["4", "8", "4", "8", "4", "4", "8", "4", "1", "40"];
+    let small = ["4", "8", "4", "8", "4", "4", "8", "4", "1", "40", "3", "90"];
     if vocabulary.chance(60) {
         for (setting, value) in settings.iter_mut().zip(small) {
             if vocabulary.chance(60) {

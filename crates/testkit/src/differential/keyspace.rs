@@ -42,6 +42,7 @@ fn reader(kind: &str, key: &[u8]) -> Vec<Vec<u8>> {
         "hash" => &["HGETALL"],
         "set" => &["SMEMBERS"],
         "zset" => &["ZRANGE", "0", "-1", "WITHSCORES"],
+        "stream" => &["XRANGE", "-", "+"],
         _ => &["TYPE"],
     };
     let mut args = vec![words[0].as_bytes().to_vec(), key.to_vec()];
@@ -65,12 +66,18 @@ pub fn compare_all(subject: &mut Client, peer: &mut Client) -> io::Result<Vec<Di
         }
         for key in keys {
             let kind = peer.call(&[b"TYPE", key.as_slice()])?.text();
-            let questions = [
+            let mut questions = vec![
                 vec![b"TYPE".to_vec(), key.clone()],
                 reader(&kind, &key),
                 vec![b"OBJECT".to_vec(), b"ENCODING".to_vec(), key.clone()],
                 vec![b"PEXPIRETIME".to_vec(), key.clone()],
             ];
+            if kind == "stream" {
+                questions.push(["XINFO", "STREAM"].map(|word| word.as_bytes().to_vec()).to_vec());
+                if let Some(last) = questions.last_mut() {
+                    last.extend([key.clone(), b"FULL".to_vec(), b"COUNT".to_vec(), b"0".to_vec()]);
+                }
+            }
             for args in questions {
                 let (ours, theirs) = (subject.call(&args)?, peer.call(&args)?);
                 if compare(rule_of(&args), &ours, &theirs).is_err() {

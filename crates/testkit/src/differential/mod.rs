@@ -13,6 +13,7 @@ pub mod grammar;
 pub mod keyspace;
 mod proxied;
 pub mod rules;
+pub mod scripts;
 pub mod shapes;
 pub mod shrink;
 pub mod vocabulary;
@@ -114,7 +115,18 @@ fn same_kind(a: &Failure, b: &Failure) -> bool {
         let first = words.next().unwrap_or_default();
         let has_subcommand = matches!(
             first.as_slice(),
-            b"OBJECT" | b"CLIENT" | b"COMMAND" | b"CONFIG" | b"DEBUG" | b"MEMORY" | b"PUBSUB"
+            b"OBJECT"
+                | b"XINFO"
+                | b"XGROUP"
+                | b"ACL"
+                | b"SCRIPT"
+                | b"FUNCTION"
+                | b"CLIENT"
+                | b"COMMAND"
+                | b"CONFIG"
+                | b"DEBUG"
+                | b"MEMORY"
+                | b"PUBSUB"
         );
         (first, if has_subcommand { words.next() } else { None })
     };

@@ -1,6 +1,7 @@
 //! How the replies of a command are compared: byte for byte unless Redis itself leaves
 //! something open, such as the order of a set's members.
 
+use super::scripts;
 use crate::Reply;
 
 /// How two replies to one command are compared.
@@ -28,6 +29,10 @@ pub enum Rule {
     Dump,
     /// The order of channels is open.
     Unsubscribe,
+    /// Byte for byte but for times and how long ago something was.
+    Times,
+    /// As [`Times`](Self::Times); the consumer that it names is there afterwards, whatever it found.
+    Claim,
 }
 
 /// How a randomly chosen element is looked up in the other server.
@@ -45,6 +50,9 @@ pub enum Probe {
 
 /// The rule for a command.
 pub fn rule_of(args: &[Vec<u8>]) -> Rule {
+    if let Some(inner) = scripts::inner(args) {
+        return within(rule_of(inner));
+    }
     let word = |index: usize| {
         let bytes = args.get(index).map(Vec::as_slice).unwrap_or_default();
         String::from_utf8_lossy(bytes).to_ascii_uppercase()
@@ -78,7 +86,20 @@ pub fn rule_of(args: &[Vec<u8>]) -> Rule {
         "COMMAND" if args.len() == 1 => Rule::Kind,
         "DEBUG" if word(1) == "OBJECT" => Rule::Kind,
         "CONFIG" if word(1) == "GET" => Rule::UnorderedPairs,
+        "XPENDING" | "XINFO" => Rule::Times,
+        "XREADGROUP" | "XCLAIM" | "XAUTOCLAIM" => Rule::Claim,
+        "FUNCTION" if matches!(word(1).as_str(), "STATS" | "DUMP" | "LIST") => Rule::Kind,
+        "ACL" if matches!(word(1).as_str(), "USERS" | "CAT") => Rule::Unordered,
+        "ACL" if matches!(word(1).as_str(), "GENPASS" | "LOG") => Rule::Kind,
         _ => Rule::Exact,
+    }
+}
+
+/// Where nothing more can be asked: within EXEC and within a script.
+pub fn within(rule: Rule) -> Rule {
+    match rule {
+        Rule::Random(_) => Rule::Length,
+        rule => rule,
     }
 }
 
@@ -100,6 +121,10 @@ fn sort_rule(args: &[Vec<u8>]) -> Rule {
 /// is open, and LSET past 32 bits, where Redis 7.2 cuts the index.
 pub fn leaves_state_open(args: &[Vec<u8>]) -> bool {
     let index = args.get(2).and_then(|index| std::str::from_utf8(index).ok()?.parse::<i64>().ok());
+    // An id of the server's own time.
+    if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"XADD")) && args.iter().any(|arg| arg == b"*") {
+        return true;
+    }
     if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"LSET")) {
         return index.is_some_and(|index| i32::try_from(index).is_err());
     }
@@ -136,6 +161,9 @@ pub fn differs_when_queued(args: &[Vec<u8>]) -> bool {
 /// Whether the command may wait for others.
 pub fn may_wait(args: &[Vec<u8>]) -> bool {
     let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    if name.starts_with(b"XREAD") {
+        return args.iter().any(|arg| arg.eq_ignore_ascii_case(b"BLOCK"));
+    }
     matches!(
         name.as_slice(),
         b"BLPOP" | b"BRPOP" | b"BLMOVE" | b"BRPOPLPUSH" | b"BLMPOP" | b"BZPOPMIN" | b"BZPOPMAX" | b"BZMPOP" | b"WAIT"
@@ -178,9 +206,39 @@ pub fn compare(rule: Rule, subject: &Reply, peer: &Reply) -> Result<(), String> 
         }
         (Rule::Scan, Reply::Array(a), Reply::Array(b)) => a.len() == b.len(),
         (Rule::Unsubscribe, a, b) => same_kind(a, b),
+        (Rule::Times | Rule::Claim, a, b) => timeless(a) == timeless(b),
         _ => false,
     };
     if equal { Ok(()) } else { Err(String::from("the replies differ")) }
+}
+
+/// A reply without what depends on when it was asked for: fields of that kind, integers that are unix times in
+/// milliseconds, and the idle time of a pending entry (id, consumer, idle time, deliveries).
+fn timeless(reply: &Reply) -> Reply {
+    const FIELDS: [&[u8]; 4] = [b"idle", b"inactive", b"seen-time", b"active-time"];
+    const LONG_AGO_MS: i64 = 1_000_000_000_000;
+    let is_time = |field: &Reply| field.bytes().is_some_and(|name| FIELDS.contains(&name));
+    match reply {
+        Reply::Integer(time) if *time > LONG_AGO_MS => Reply::Integer(0),
+        Reply::Map(pairs) => Reply::Map(
+            pairs.iter().filter(|(field, _)| !is_time(field)).map(|(a, b)| (timeless(a), timeless(b))).collect(),
+        ),
+        Reply::Array(items) => {
+            let mut kept = Vec::new();
+            let mut at = 0;
+            while let Some(item) = items.get(at) {
+                if is_time(item) && matches!(items.get(at + 1), Some(Reply::Integer(_))) {
+                    at += 2;
+                    continue;
+                }
+                let is_idle = items.len() == 4 && at == 2 && items.get(1).is_some_and(|name| name.bytes().is_some());
+                kept.push(if is_idle && item.integer().is_some() { Reply::Integer(0) } else { timeless(item) });
+                at += 1;
+            }
+            Reply::Array(kept)
+        }
+        other => other.clone(),
+    }
 }
 
 fn same_kind(a: &Reply, b: &Reply) -> bool {

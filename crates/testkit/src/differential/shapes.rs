@@ -3,7 +3,7 @@
 //! A weight before the shape says how often it comes in comparison with others of its family.
 
 /// Shapes of the families, in the order of [`super::vocabulary::FAMILIES`].
-pub const SHAPES: [&[(u8, &str)]; 8] = [KEYS, STRINGS, LISTS, HASHES, SETS, ZSETS, GEOS, HLLS];
+pub const SHAPES: [&[(u8, &str)]; 11] = [KEYS, STRINGS, LISTS, HASHES, SETS, ZSETS, GEOS, HLLS, STREAMS, SCRIPTS, ACL];
 
 /// Names for COMMAND INFO, DOCS and GETKEYS.
 pub const COMMAND_NAMES: &[&str] = &[
@@ -313,6 +313,133 @@ pub const HLLS: &[(u8, &str)] = &[
     (3, "OBJECT ENCODING <key>"),
 ];
 
+/// Streams and their consumer groups.
+pub const STREAMS: &[(u8, &str)] = &[
+    (30, "XADD <key> <newid> (<field> <value>)+"),
+    (8, "XADD <key> {[NOMKSTREAM]} [MAXLEN|MAXLEN =|MAXLEN ~] <count> <newid> <field> <value>"),
+    (4, "XADD <key> (MAXLEN ~|MINID ~) <count> LIMIT <count> <newid> <field> <value>"),
+    (4, "XADD <key> NOMKSTREAM MINID [=|~] <oldid> <newid> <field> <value>"),
+    (1, "XADD <key> (MAXLEN <count> MINID <oldid>|LIMIT <count>|MAXLEN|ABC) <newid> <field> <value>"),
+    (6, "XTRIM <key> (MAXLEN|MINID) [=|~] <oldid> [LIMIT <count>]"),
+    (6, "XTRIM <key> MAXLEN [=|~] <count> [LIMIT <count>]"),
+    (6, "XDEL <key> <oldid>+"),
+    (4, "XLEN <key>"),
+    (8, "(XRANGE|XREVRANGE) <key> <idbound> <idbound> [COUNT <count>]"),
+    (4, "XRANGE <key> - + [COUNT <count>]"),
+    (6, "XREAD [COUNT <count>] STREAMS <streams>"),
+    (1, "XREAD (COUNT|STREAMS|NOACK|GROUP g0 c0) STREAMS <streams>"),
+    (1, "XREAD BLOCK (abc|-1) STREAMS <streams>"),
+    (12, "XGROUP CREATE <key> <group> (0|$|<oldid>) {[MKSTREAM] [ENTRIESREAD <count>]}"),
+    (3, "XGROUP SETID <key> <group> (0|$|<oldid>) [ENTRIESREAD <count>]"),
+    (2, "XGROUP DESTROY <key> <group>"),
+    (4, "XGROUP CREATECONSUMER <key> <group> <consumer>"),
+    (3, "XGROUP DELCONSUMER <key> <group> <consumer>"),
+    (1, "XGROUP (HELP|XYZ|CREATE|DESTROY <key>)"),
+    (18, "XREADGROUP GROUP <group> <consumer> [COUNT <count>] [NOACK] STREAMS <key> >"),
+    (6, "XREADGROUP GROUP <group> <consumer> [COUNT <count>] STREAMS <streams>"),
+    (1, "XREADGROUP (COUNT <count>|GROUP <group>|NOACK) STREAMS <streams>"),
+    (8, "XACK <key> <group> <oldid>+"),
+    (4, "XPENDING <key> <group>"),
+    (8, "XPENDING <key> <group> [IDLE <idle>] <idbound> <idbound> <count> [<consumer>]"),
+    (
+        10,
+        "XCLAIM <key> <group> <consumer> <idle> <oldid>+ {[IDLE (0|5000|2000000000)|TIME (0|100)] [RETRYCOUNT <count>] [FORCE] [JUSTID] [LASTID <oldid>]}",
+    ),
+    (8, "XAUTOCLAIM <key> <group> <consumer> <idle> <idbound> {[COUNT <count>] [JUSTID]}"),
+    (4, "XSETID <key> <topid> [ENTRIESADDED <count> [MAXDELETEDID <oldid>]|MAXDELETEDID <oldid>]"),
+    (2, "XSETID <key> <topid>"),
+    (4, "XINFO STREAM <key>"),
+    (5, "XINFO STREAM <key> FULL [COUNT <count>]"),
+    (4, "XINFO GROUPS <key>"),
+    (4, "XINFO CONSUMERS <key> <group>"),
+    (1, "XINFO (HELP|XYZ|STREAM|GROUPS|STREAM <key> FULL ABC)"),
+    (3, "(COPY <key> <key> REPLACE|RENAME <key> <key>|DUMP <key>|DEL <key>)"),
+];
+
+/// Scripts that run no random command; those that do are made by [`super::scripts`].
+pub const SCRIPTS: &[(u8, &str)] = &[
+    (6, "(EVAL|EVAL_RO) <script> <count> <anykey> <anykey> <short>"),
+    (4, "EVAL <script> 0 <short>+"),
+    (3, "SCRIPT LOAD <script>"),
+    (3, "SCRIPT EXISTS <digest>+"),
+    (3, "(EVALSHA|EVALSHA_RO) <digest> 1 <anykey> <short>"),
+    (1, "SCRIPT (FLUSH|FLUSH SYNC|FLUSH XYZ|XYZ|KILL|LOAD)"),
+    (1, "FUNCTION (KILL|XYZ|STATS|DELETE nosuch|LIST LIBRARYNAME nosuch|LIST ABC|LOAD|FLUSH XYZ|RESTORE garbage)"),
+    (1, "FUNCTION (LOAD <script>|LOAD REPLACE <script>)"),
+    (2, "FCALL (nosuch|differ_call) <count> <anykey> <short>"),
+    (1, "(EVAL|EVALSHA|FCALL|EVAL_RO)"),
+];
+
+/// Users, and what they may do.
+pub const ACL: &[(u8, &str)] = &[
+    (8, "ACL SETUSER <user> <rule>+"),
+    (2, "ACL SETUSER <user>"),
+    (2, "ACL DELUSER <user>+"),
+    (1, "ACL USERS"),
+    (1, "ACL WHOAMI"),
+    (12, "ACL DRYRUN <user> (GET|SET|DEL|INCR) <anykey> <value>"),
+    (
+        6,
+        "ACL DRYRUN <user> (MSET <anykey> 1 <anykey> 2|SORT <anykey> STORE <anykey>|COPY <anykey> <anykey>|EVAL x 1 <anykey>)",
+    ),
+    (4, "ACL DRYRUN <user> (PUBLISH <channel> x|SUBSCRIBE <channel>+|PSUBSCRIBE c*|CONFIG GET x|CLIENT ID|NOSUCH)"),
+    (1, "ACL (CAT nosuch|GENPASS 0|GENPASS abc|DRYRUN|XYZ|SETUSER|LOG abc|DELUSER default)"),
+];
+
+/// Rules of ACL SETUSER, right and wrong ones.
+pub const RULES: &[&str] = &[
+    "on",
+    "off",
+    "~*",
+    "~s*",
+    "~lists?",
+    "%R~*",
+    "%W~k*",
+    "%RW~hashes*",
+    "%~x",
+    "allkeys",
+    "resetkeys",
+    "&*",
+    "&c1",
+    "allchannels",
+    "resetchannels",
+    "+@all",
+    "-@all",
+    "+@read",
+    "-@write",
+    "+@string",
+    "+get",
+    "-get",
+    "+set",
+    "+config|get",
+    "-config",
+    "+client|id",
+    "allcommands",
+    "nocommands",
+    "nopass",
+    ">pw",
+    "<pw",
+    "<none",
+    "resetpass",
+    "reset",
+    "clearselectors",
+    "(+get ~a*)",
+    "(+@all %R~l*)",
+    "(",
+    "(on)",
+    "+nosuch",
+    "+@nosuch",
+    "~",
+    "&",
+    "%X~a",
+    "#abc",
+    "!abc",
+    "+select|0",
+    "-select|1",
+    "",
+    "xyz",
+];
+
 /// Shapes that only come outside MULTI and on the second connection.
 pub const PUBSUB: &[&str] = &[
     "SUBSCRIBE <channel>+",
@@ -339,4 +466,8 @@ pub const BLOCKING: &[(&str, &str)] = &[
     ("BLPOP lists3 0.2", "COPY lists0 lists3 REPLACE"),
     ("BLPOP lists3 0.2", "SORT lists0 ALPHA STORE lists3"),
     ("BZPOPMIN zsets3 0.2", "ZUNIONSTORE zsets3 1 sets0"),
+    ("XREAD BLOCK 200 STREAMS streams0 streams1 $ $", "XADD (streams0|streams1) <newid> f v"),
+    ("XREAD COUNT 1 BLOCK 200 STREAMS streams0 <oldid>", "XADD streams0 <newid> f v"),
+    ("XREADGROUP GROUP g0 c0 BLOCK 200 STREAMS streams0 >", "XADD streams0 <newid> f v"),
+    ("XREADGROUP GROUP g0 c1 BLOCK 200 NOACK STREAMS streams0 >", "XADD streams0 <newid> f v"),
 ];

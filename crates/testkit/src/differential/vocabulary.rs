@@ -77,6 +77,30 @@ pub enum Slot {
     Place,
     /// A distance, rarely none.
     Length,
+    /// The id of a new stream entry, mostly above all before it.
+    NewId,
+    /// The id of a stream entry, mostly one that may exist.
+    OldId,
+    /// An id above all before it. Redis 7.2 refuses to set a last ID below the greatest deleted one, 7.0 takes it.
+    TopId,
+    /// A bound of a range of stream ids.
+    IdBound,
+    /// A consumer group.
+    Group,
+    /// A consumer of a group.
+    Consumer,
+    /// An idle time that all pending entries have reached, or none.
+    Idle,
+    /// The text of a script without commands.
+    Script,
+    /// The digest of a script.
+    Digest,
+    /// Two keys and two ids, as they stand after STREAMS.
+    Streams,
+    /// A user of the access control list.
+    User,
+    /// A rule of ACL SETUSER.
+    Rule,
 }
 
 impl Slot {
@@ -118,6 +142,18 @@ impl Slot {
             "command" => Slot::Command,
             "place" => Slot::Place,
             "length" => Slot::Length,
+            "newid" => Slot::NewId,
+            "oldid" => Slot::OldId,
+            "topid" => Slot::TopId,
+            "idbound" => Slot::IdBound,
+            "group" => Slot::Group,
+            "consumer" => Slot::Consumer,
+            "idle" => Slot::Idle,
+            "script" => Slot::Script,
+            "digest" => Slot::Digest,
+            "streams" => Slot::Streams,
+            "user" => Slot::User,
+            "rule" => Slot::Rule,
             _ => return None,
         })
     }
@@ -127,7 +163,11 @@ impl Slot {
 pub const DUMP_MARK: &[u8] = b"\x01dump:";
 
 /// Prefixes of the keys of each family; also the names of the families.
-pub const FAMILIES: [&str; 8] = ["keys", "strings", "lists", "hashes", "sets", "zsets", "geos", "hlls"];
+pub const FAMILIES: [&str; 11] =
+    ["keys", "strings", "lists", "hashes", "sets", "zsets", "geos", "hlls", "streams", "scripts", "acl"];
+
+/// Families whose commands are about keys and nothing else, and whose effects do not depend on the time.
+pub const VALUES: [&str; 8] = ["keys", "strings", "lists", "hashes", "sets", "zsets", "geos", "hlls"];
 
 const KEYS_PER_FAMILY: usize = 4;
 const BORDERS: [&str; 22] = [
@@ -180,13 +220,15 @@ pub struct Vocabulary {
     family: usize,
     /// Differs for each time to live, so that GT and LT never meet a tie.
     times: u64,
+    /// Grows with each new stream id.
+    stream_ms: u64,
     int_members_only: bool,
 }
 
 impl Vocabulary {
     /// A source with this seed.
     pub fn new(seed: u64) -> Vocabulary {
-        Vocabulary { random: Rng::with_seed(seed), family: 0, times: 0, int_members_only: false }
+        Vocabulary { random: Rng::with_seed(seed), family: 0, times: 0, stream_ms: 0, int_members_only: false }
     }
 
     /// Prepares for one command of a family (an index into [`FAMILIES`]).
@@ -228,6 +270,17 @@ impl Vocabulary {
         if slot == Slot::Place {
             let (longitude, latitude) = self.place();
             out.extend([longitude, latitude]);
+            return;
+        }
+        if slot == Slot::Streams {
+            let count = 1 + self.below(2);
+            for _ in 0..count {
+                out.push(self.key());
+            }
+            for _ in 0..count {
+                let id = self.argument(Slot::OldId);
+                out.push(id);
+            }
             return;
         }
         let argument = self.argument(slot);
@@ -277,6 +330,59 @@ impl Vocabulary {
             Slot::Command => self.pick(super::shapes::COMMAND_NAMES),
             Slot::Place => self.place().0,
             Slot::Length => self.length(),
+            Slot::NewId => self.new_id(),
+            Slot::OldId => self.old_id(),
+            Slot::TopId => {
+                self.stream_ms += 1;
+                format!("{}-9", self.stream_ms).into_bytes()
+            }
+            Slot::IdBound => self.id_bound(),
+            Slot::Group => self.pick(&["g0", "g0", "g0", "g1", "g1", "none", ""]),
+            Slot::Consumer => self.pick(&["c0", "c0", "c1", "c2", ""]),
+            Slot::Idle => self.pick(&["0", "0", "0", "1000000000", "-1", "abc"]),
+            Slot::Script => self.pick(super::scripts::PLAIN),
+            Slot::Digest => super::scripts::digest(self).into_bytes(),
+            Slot::Streams => self.key(),
+            Slot::User => self.pick(&["u0", "u0", "u1", "u2", "nobody", ""]),
+            Slot::Rule => self.pick(super::shapes::RULES),
+        }
+    }
+
+    /// Never `*` alone: what each server makes of it is its own time.
+    fn new_id(&mut self) -> Vec<u8> {
+        match self.below(20) {
+            0 => self.pick(&["0-0", "0-1", "0", "18446744073709551615-18446744073709551615", "18446744073709551616-1"]),
+            1 => self.pick(&["", "-", "+", "abc", "1-", "-1", "1-x", "1-2-3", "$", ">", "5-**", "0-*"]),
+            2..5 => format!("{}-*", self.stream_ms).into_bytes(),
+            5 => {
+                let sequence = self.below(5);
+                format!("{}-{sequence}", self.stream_ms.saturating_sub(1)).into_bytes()
+            }
+            _ => {
+                self.stream_ms += u64::from(self.random.u8(0..3));
+                let sequence = self.below(9);
+                format!("{}-{sequence}", self.stream_ms).into_bytes()
+            }
+        }
+    }
+
+    fn old_id(&mut self) -> Vec<u8> {
+        let ms = self.stream_ms.saturating_sub(u64::from(self.random.u8(0..40)));
+        match self.below(20) {
+            0..3 => b"0".to_vec(),
+            3 => self.pick(&["$", ">", "-", "+", "", "abc", "0-0", "18446744073709551615"]),
+            4..8 => ms.to_string().into_bytes(),
+            _ => format!("{ms}-{}", self.below(9)).into_bytes(),
+        }
+    }
+
+    fn id_bound(&mut self) -> Vec<u8> {
+        match self.below(12) {
+            0..4 => b"-".to_vec(),
+            4..8 => b"+".to_vec(),
+            8 => self.pick(&["(", "(-", "(+", "(0-0", "[1", "(18446744073709551615-18446744073709551615", "x", ""]),
+            9 => [b"(".as_slice(), &self.old_id()].concat(),
+            _ => self.old_id(),
         }
     }
 
