@@ -137,6 +137,8 @@ pub(super) const fn route_of(id: CommandId) -> Route {
         C::ClusterSaveconfig | C::ClusterSetConfigEpoch | C::ClusterSetslot | C::ClusterShards => Route::Local,
         C::ClusterSlaves | C::ClusterSlots | C::Asking | C::Readonly | C::Readwrite => Route::Local,
         // Beyond Redis 7.2.
+        C::Oxidis | C::OxidisImport | C::OxidisJoin | C::OxidisLeave | C::OxidisMove => Route::Refused(TOPOLOGY),
+        C::OxidisProxy | C::OxidisSlots | C::OxidisView => Route::Refused(TOPOLOGY),
         C::Hotkeys | C::Bigkeys => Route::Refused(SERVER_ONLY),
     }
 }
