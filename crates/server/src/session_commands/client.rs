@@ -1,7 +1,7 @@
 //! CLIENT.
 
 use super::client_filter::Filter;
-use crate::client_list::{ClientLine, ClientLines, INLINE_LINES, Scope};
+use crate::client_list::{ClientKind, ClientLine, ClientLines, INLINE_LINES, Scope};
 use crate::exec::Step;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
