@@ -221,7 +221,7 @@ pub(crate) fn command(
         id: CommandId::Migrate,
         proto: session.proto,
         shown: kept_arguments(args),
-        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(id, session, &slots) },
+        work: Work::Command { args: args.to_owned_args(), footing: worker.footing(id, session, &slots, true) },
     };
     session.state.insert(State::OFFLOADED);
     worker.shared.movers.submit(&worker.shared, job);
