@@ -523,6 +523,42 @@ fn who_waits_is_sent_along() {
 }
 
 #[test]
+fn a_script_waits_for_a_held_slot_that_it_did_not_declare() {
+    let mut cluster = Cluster::start(2, PLAIN);
+    let mut first = cluster.client(0);
+    let key = keys_in(&mut first, 1, (0, 99)).remove(0);
+    first.check(&format!("SET {key} 1"), "+OK");
+    let quick = format!("return redis.call('INCR', '{key}')");
+    let long = format!("local n = 0 for i = 1, 3000000 do n = n + i end {quick}");
+    for id in [1, 2] {
+        cluster.begin_move(id, 0, 1, (0, 99), "");
+        cluster.wait_state(id, 0, "following");
+        assert_eq!(cluster.freeze(id, 2000).text(), "OK");
+        let mut waiting = [cluster.client(0), cluster.client(0)];
+        for (client, script) in waiting.iter_mut().zip([&quick, &long]) {
+            client.send(&["EVAL", script.as_str(), "0"]).unwrap();
+            client.set_timeout(Duration::from_millis(200)).unwrap();
+            assert!(client.read().is_err(), "it is not known whose the slot is");
+            client.set_timeout(LIMIT).unwrap();
+        }
+        if id == 1 {
+            cluster.moving.clear();
+            cluster.publish();
+            let mut counts = waiting.map(|mut client| client.read().unwrap().integer());
+            counts.sort_unstable();
+            assert_eq!(counts, [Some(2), Some(3)]);
+        } else {
+            cluster.commit(id, true);
+            for client in &mut waiting {
+                let refused = client.read().unwrap().text();
+                assert!(refused.contains("non local key"), "{refused}");
+            }
+        }
+    }
+    cluster.client(1).check(&format!("GET {key}"), "3");
+}
+
+#[test]
 fn a_move_can_be_paused_cancelled_and_tried_again() {
     let mut cluster = Cluster::start(2, PLAIN);
     let mut first = cluster.client(0);

@@ -49,7 +49,7 @@ fn orders_of_an_earlier_epoch_are_refused() {
     let (mut cluster, keys, epoch) = held_beyond_the_view(PLAIN);
     let (mut first, mut second) = (cluster.client(0), cluster.client(1));
     let before = epoch - 1;
-    let mut refused = |client: &mut Client, command: String| {
+    let refused = |client: &mut Client, command: String| {
         let reply = client.run(&command);
         assert!(reply.is_error() && reply.text().contains("ERR "), "{command}: {reply}");
     };
