@@ -382,8 +382,7 @@ impl Router {
             };
             let moved = replies.iter().find_map(|reply| {
                 let text = reply.text();
-                let to = text.strip_prefix("MOVED ")?.rsplit(':').next()?.parse::<u16>().ok();
-                to
+                text.strip_prefix("MOVED ")?.rsplit(':').next()?.parse::<u16>().ok()
             });
             match moved {
                 Some(to) => port = to,
