@@ -359,6 +359,15 @@ fn write_on(mut router: Router, id: usize, tag: &str, ends: &AtomicBool, slowest
     written
 }
 
+/// Has writers end, also when the test fails: it would wait for them.
+struct EndsWriters<'a>(&'a AtomicBool);
+
+impl Drop for EndsWriters<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn nothing_is_lost_under_load() {
     let mut cluster = Cluster::start(2, PLAIN);
@@ -374,6 +383,7 @@ fn nothing_is_lost_under_load() {
                 scope.spawn(move || write_on(router, id, tag, ends, slowest_us))
             })
             .collect();
+        let _ends_writers = EndsWriters(&ends);
         let rounds = std::env::var("OXIDIS_MOVES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
         for round in 0..rounds {
             let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
