@@ -4,6 +4,7 @@
 //! at a time: KEYS on an offload thread when there is much to walk. Inside MULTI the gate is closed for all of them.
 
 use super::Step;
+use crate::cluster::admit::{Verdict, allowed};
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
 use crate::worker::Worker;
@@ -33,6 +34,9 @@ const SCAN_SMALL: u64 = 4096;
 const SLOTS_HELD: CmdError = CmdError::new("TRYAGAIN Slots are just moving to another server, try again");
 /// Bits of a cursor that hold the slot.
 const SLOT_BITS: u32 = 14;
+/// Bits of a proxy's cursor that say which process gave it, and hexadecimal digits.
+const TAG_BITS: u32 = 16;
+const TAG_DIGITS: usize = 4;
 
 /// Whether a command works on the whole keyspace.
 pub(crate) fn handles(id: CommandId) -> bool {
@@ -54,7 +58,7 @@ pub(crate) fn run(
     args: Args<'_>,
 ) -> Result<Step, CmdError> {
     match command {
-        CommandId::Scan => scan(worker, session, args),
+        CommandId::Scan => scan(worker, id, session, args),
         CommandId::Keys => keys(worker, id, session, args),
         CommandId::Randomkey => random_key(worker, session),
         CommandId::Flushall => flush(worker, session.db, None, args),
@@ -94,13 +98,41 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
     Ok(options)
 }
 
-fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
+/// The number of this process in cursors: a place in a slot means something only to the process that gave it.
+fn tag_of(run_id: &str) -> u64 {
+    u64::from_str_radix(run_id.get(..TAG_DIGITS).unwrap_or_default(), 16).unwrap_or(0)
+}
+
+/// A cursor for a proxy. The place's last bits are mostly 0, so it is turned round: the number stays small.
+fn proxy_cursor(tag: u64, slot: u64, inner: u64) -> u64 {
+    if inner == 0 {
+        return slot;
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "places are below 2^32: keyspace::table")]
+    let turned = u64::from((inner as u32).reverse_bits());
+    turned << (SLOT_BITS + TAG_BITS) | tag << SLOT_BITS | slot
+}
+
+/// The place of such a cursor in its slot; 0, its begin, for one of another process.
+fn place_of(tag: u64, cursor: u64) -> u64 {
+    let is_own = cursor >> SLOT_BITS & ((1 << TAG_BITS) - 1) == tag;
+    let turned = u32::try_from(cursor >> (SLOT_BITS + TAG_BITS)).unwrap_or(0);
+    if is_own { u64::from(turned.reverse_bits()) } else { 0 }
+}
+
+fn scan(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
     let cursor = commands::cursor(&args[1])?;
     let options = scan_options(args)?;
     let slots = worker.locks.keyspace().space().count();
     #[allow(clippy::cast_possible_truncation)]
     let mut slot = (cursor & ((1 << SLOT_BITS) - 1)) as usize;
-    let mut inner = cursor >> SLOT_BITS;
+    // A proxy goes on with the owner of the slot at which this server ends. Transactions and scripts walk what is here.
+    let for_proxy = session.state.has(State::PROXY)
+        && worker.shared.cluster.is_managed()
+        && worker.locks.held() == 0
+        && !worker.locks.is_alone();
+    let tag = tag_of(&worker.shared.run_id);
+    let mut inner = if for_proxy { place_of(tag, cursor) } else { cursor >> SLOT_BITS };
     let mut found: Vec<Vec<u8>> = Vec::new();
     let mut seen = 0;
     let mut visited = 0;
@@ -114,6 +146,18 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
                 return Ok(Step::Busy(Slot::new(slot)));
             }
             break;
+        }
+        if for_proxy {
+            let (slot, allowed) = ([Slot::new(slot)], allowed(session, false));
+            if !matches!(worker.shared.judge(&worker.locks, &slot, allowed), Verdict::Runs) {
+                // At the first the answer is that to a command on a key of it.
+                let judged = if visited == 0 { worker.judge_slots(id, &slot, allowed) } else { Ok(None) };
+                worker.locks.unlock_all();
+                match judged? {
+                    Some(step) => return Ok(step),
+                    None => break,
+                }
+            }
         }
         let mut view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
         let (next, looked) = scan_slot(
@@ -137,7 +181,11 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
             break;
         }
     }
-    let next = if slot >= slots { 0 } else { inner << SLOT_BITS | slot as u64 };
+    let next = match slot as u64 {
+        _ if slot >= slots => 0,
+        slot if for_proxy => proxy_cursor(tag, slot, inner),
+        slot => inner << SLOT_BITS | slot,
+    };
     worker.reply.array(2);
     worker.reply.bulk(next.to_string());
     worker.reply.array(found.len());
@@ -414,4 +462,26 @@ fn swap_all(worker: &mut Worker, first: DbIndex, second: DbIndex) {
         worker.locks.swap_slot_dbs(slot, first, second, worker.now_ms, &mut worker.events);
     }
     worker.shared.keyspace.snapshots.note_swap(first, second);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxys_cursor_is_read_back_by_its_own_process() {
+        assert_eq!(proxy_cursor(0xABCD, 77, 0), 77);
+        for inner in [1 << 31, 3 << 16, 1, 0xFFFF_FFFF] {
+            let cursor = proxy_cursor(0xABCD, 16383, inner);
+            assert_eq!(cursor & 0x3FFF, 16383);
+            assert_eq!(place_of(0xABCD, cursor), inner);
+            assert_eq!(place_of(0xABCE, cursor), 0);
+        }
+        // Places of a table of a million keys.
+        assert!(proxy_cursor(0xFFFF, 16383, 0xFFFF_F000) < 1 << 53);
+        for odd in [u64::MAX, 1 << 63, 0] {
+            place_of(0, odd);
+        }
+        assert_eq!((tag_of("0a1bffff"), tag_of("")), (0x0A1B, 0));
+    }
 }
