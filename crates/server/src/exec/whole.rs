@@ -4,6 +4,7 @@
 //! at a time: KEYS on an offload thread when there is much to walk. Inside MULTI the gate is closed for all of them.
 
 use super::Step;
+use crate::cluster::admit;
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
 use crate::worker::Worker;
@@ -12,6 +13,7 @@ use commands::{CmdError, options};
 use keyspace::eviction::AccessClock;
 use keyspace::journal::effects::Verbatim;
 use keyspace::slot::Db;
+use keyspace::table::CURSOR_BITS;
 use keyspace::{DbIndex, DbView, Events, LockSet, Slot};
 use net::ConnId;
 use resp::{Args, Reply};
@@ -54,7 +56,7 @@ pub(crate) fn run(
     args: Args<'_>,
 ) -> Result<Step, CmdError> {
     match command {
-        CommandId::Scan => scan(worker, session, args),
+        CommandId::Scan => scan(worker, id, session, args),
         CommandId::Keys => keys(worker, id, session, args),
         CommandId::Randomkey => random_key(worker, session),
         CommandId::Flushall => flush(worker, session.db, None, args),
@@ -94,13 +96,28 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
     Ok(options)
 }
 
-fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
+/// Whose cursor it is, in seven bits, never 0: a place in a slot is one of a hash that each process seeds anew. So much
+/// fits below 2^53, where clients that keep cursors as doubles still tell them apart.
+fn scan_tag(run_id: &str) -> u64 {
+    let digits = run_id.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default();
+    digits % 127 + 1
+}
+
+/// SCAN. A proxy walks the slots of a cluster from owner to owner: for it the cursor names the slot, whose owner alone
+/// answers; it ends before the first slot of another, and a place in a slot that another process gave counts as its begin.
+fn scan(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
     let cursor = commands::cursor(&args[1])?;
+    let is_proxy = session.state.has(State::PROXY) && worker.shared.cluster.is_managed() && !worker.is_replaying;
+    let tag = if is_proxy { scan_tag(&worker.shared.run_id) } else { 0 };
     let options = scan_options(args)?;
     let slots = worker.locks.keyspace().space().count();
     #[allow(clippy::cast_possible_truncation)]
     let mut slot = (cursor & ((1 << SLOT_BITS) - 1)) as usize;
     let mut inner = cursor >> SLOT_BITS;
+    if is_proxy {
+        let is_ours = inner >> CURSOR_BITS == tag;
+        inner = if is_ours { inner & ((1 << CURSOR_BITS) - 1) } else { 0 };
+    }
     let mut found: Vec<Vec<u8>> = Vec::new();
     let mut seen = 0;
     let mut visited = 0;
@@ -114,6 +131,21 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
                 return Ok(Step::Busy(Slot::new(slot)));
             }
             break;
+        }
+        if is_proxy {
+            let judged = worker.judge_slots(id, &[Slot::new(slot)], admit::allowed(session, false));
+            if !matches!(judged, Ok(None)) {
+                if worker.locks.held() > held_before {
+                    worker.locks.unlock_all();
+                }
+                match judged {
+                    // The next call begins here, with its owner.
+                    _ if visited > 0 => break,
+                    Ok(Some(step)) => return Ok(step),
+                    Err(error) => return Err(error),
+                    Ok(None) => {}
+                }
+            }
         }
         let mut view = DbView::new(&mut worker.locks, &mut worker.events, session.db, worker.now_ms, worker.clock);
         let (next, looked) = scan_slot(
@@ -136,6 +168,9 @@ fn scan(worker: &mut Worker, session: &Session, args: Args<'_>) -> Result<Step, 
         if looked > 0 && Instant::now() >= until {
             break;
         }
+    }
+    if inner != 0 {
+        inner |= tag << CURSOR_BITS;
     }
     let next = if slot >= slots { 0 } else { inner << SLOT_BITS | slot as u64 };
     worker.reply.array(2);
