@@ -25,6 +25,9 @@ pub(crate) type Task = Box<dyn FnOnce(&mut Control) + Send>;
 
 /// How long the thread sleeps for a busy slot before it looks again by itself.
 const SLOT_PATIENCE: Duration = Duration::from_millis(1);
+/// How long slots that a view gave away are still held for FINISH, which the manager sends when the target serves them. A
+/// client that is sent there earlier would be sent back.
+const LINGER: Duration = Duration::from_millis(500);
 /// Slots that are locked together while tenures are changed.
 const TOGETHER: usize = 64;
 
@@ -37,6 +40,8 @@ pub(crate) struct Hold {
     pub(crate) epoch: u64,
     /// The source has said OK: only the manager's decision ends it.
     pub(crate) is_promised: bool,
+    /// The view says that they are the target's, which may not know it yet: until when that is waited for.
+    pub(crate) lingers: Option<Instant>,
 }
 
 /// See the module.
@@ -240,13 +245,19 @@ impl Control {
 
     /// Holds that a view of a later epoch decides: their move is no longer about to be decided.
     fn decide_holds(&mut self, map: &Map) {
+        self.linger(map);
+        let now = Instant::now();
         let decided: Vec<Hold> = self
             .holds
             .iter()
             .filter(|hold| map.view.epoch.0 > hold.epoch && hold.is_promised)
             .filter(|hold| {
                 let stage = map.view.moves.iter().find(|one| one.id.0 == hold.id).map(|one| one.stage);
-                stage != Some(Stage::Cutover)
+                match stage {
+                Some(Stage::Cutover) => false,
+                Some(Stage::Committed) => hold.lingers.is_some_and(|until| until <= now),
+                _ => true,
+                }
             })
             .cloned()
             .collect();
@@ -262,6 +273,35 @@ impl Control {
                 self.finish(hold.id, &hold.slots, &outgoing.target.clone(), map.newness());
                 outgoing.finish();
             }
+        }
+    }
+
+    /// Notes which holds were decided for the target, and looks at them again when that was long enough ago.
+    fn linger(&mut self, map: &Map) {
+        let is_committed = |id: u64| map.view.moves.iter().any(|one| one.id.0 == id && one.stage == Stage::Committed);
+        let begins = |hold: &&mut Hold| hold.is_promised && hold.lingers.is_none() && is_committed(hold.id);
+        let mut any = false;
+        for hold in self.holds.iter_mut().filter(begins) {
+            hold.lingers = Some(Instant::now() + LINGER);
+            any = true;
+        }
+        if !any {
+            return;
+        }
+        let shared = Arc::downgrade(&self.shared);
+        let look_again = move || {
+            std::thread::sleep(LINGER);
+            let Some(shared) = shared.upgrade() else { return };
+            shared.control(|control| {
+                if let Some(map) = control.shared.cluster.map() {
+                    control.decide_holds(&map);
+                    control.settle_all();
+                }
+            });
+        };
+        if let Err(error) = std::thread::Builder::new().name("linger".into()).spawn(look_again) {
+            log!(Level::Warning, "There is no thread to watch slots that are given away, they are not held: {error}");
+            self.holds.iter_mut().filter(|hold| hold.lingers.is_some()).for_each(|hold| hold.lingers = Some(Instant::now()));
         }
     }
 
@@ -504,7 +544,8 @@ impl Control {
         }
         let held = |tenure: Tenure| if tenure.is_served() { Tenure::HELD } else { tenure };
         for hold in &self.holds {
-            set(&hold.slots, &held);
+            let lingers = hold.lingers.is_some() && own.is_served();
+            set(&hold.slots, &|tenure| if lingers && tenure == Tenure::FOREIGN { Tenure::HELD } else { held(tenure) });
         }
         // Another incarnation of this server has promised to hold them; it may have been said to the target.
         let of_before = map.view.moves.iter().filter(|one| {
