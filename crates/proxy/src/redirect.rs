@@ -168,7 +168,8 @@ impl Worker {
             if self.client(record.client, record.serial).is_none_or(|client| client.conn != conn) {
                 continue;
             }
-            let of_map = if is_named { None } else { self.slot_of_request(&bytes).and_then(|slot| self.owner_of(slot)) };
+            let of_map =
+                if is_named { None } else { self.slot_of_request(&bytes).and_then(|slot| self.owner_of(slot)) };
             let owner = of_map.unwrap_or(backend);
             self.send_record(owner, kind, &bytes, record);
         }

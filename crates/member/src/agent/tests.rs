@@ -81,10 +81,8 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<LeaseRequest>>, handler: &Mutex<Arc
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         // A proxy that makes itself known sends less.
-        let request: LeaseRequest = serde_json::from_slice(&body).unwrap_or_else(|_| LeaseRequest {
-            status: serde_json::from_slice(&body).unwrap(),
-            ..empty_request()
-        });
+        let request: LeaseRequest = serde_json::from_slice(&body)
+            .unwrap_or_else(|_| LeaseRequest { status: serde_json::from_slice(&body).unwrap(), ..empty_request() });
         seen.lock().unwrap().push(request.clone());
         let handler = Arc::clone(&handler.lock().unwrap());
         let (status, text) = handler(&request, &head);

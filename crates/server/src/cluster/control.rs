@@ -254,9 +254,9 @@ impl Control {
             .filter(|hold| {
                 let stage = map.view.moves.iter().find(|one| one.id.0 == hold.id).map(|one| one.stage);
                 match stage {
-                Some(Stage::Cutover) => false,
-                Some(Stage::Committed) => hold.lingers.is_some_and(|until| until <= now),
-                _ => true,
+                    Some(Stage::Cutover) => false,
+                    Some(Stage::Committed) => hold.lingers.is_some_and(|until| until <= now),
+                    _ => true,
                 }
             })
             .cloned()
@@ -301,7 +301,10 @@ impl Control {
         };
         if let Err(error) = std::thread::Builder::new().name("linger".into()).spawn(look_again) {
             log!(Level::Warning, "There is no thread to watch slots that are given away, they are not held: {error}");
-            self.holds.iter_mut().filter(|hold| hold.lingers.is_some()).for_each(|hold| hold.lingers = Some(Instant::now()));
+            self.holds
+                .iter_mut()
+                .filter(|hold| hold.lingers.is_some())
+                .for_each(|hold| hold.lingers = Some(Instant::now()));
         }
     }
 

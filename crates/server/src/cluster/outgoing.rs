@@ -516,7 +516,8 @@ impl<'m> Mover<'m> {
             return Err(Failed::Retry("the target does not catch up".to_owned()));
         }
         self.outgoing.steering.lock().held_since = Some(Instant::now());
-        let hold = Hold { id: self.outgoing.id, slots: self.outgoing.slots.clone(), epoch, is_promised: false, lingers: None };
+        let hold =
+            Hold { id: self.outgoing.id, slots: self.outgoing.slots.clone(), epoch, is_promised: false, lingers: None };
         let held = self.shared.control_waiting(move |control| control.hold(hold, until)).unwrap_or(false);
         if !held {
             return Err(Failed::Retry("a command holds one of them for long".to_owned()));
