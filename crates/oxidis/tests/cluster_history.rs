@@ -231,8 +231,10 @@ fn histories_through_the_proxies_are_linearizable_while_slots_move_and_processes
         }
     }
     println!("{operations} operations, {moves} moves, {} broken links, refused: {:?}", seen.breaks, seen.refused);
-    // Slots that move and a manager that is away for a moment are nothing that clients see.
-    assert!(seen.refused.is_empty(), "{:?}", seen.refused);
+    // Slots that move are nothing that clients see. A manager that ends in the middle of a cut-over and is not back within
+    // `backend-timeout` is: the slots are held until then, and whoever waits for them is told.
+    let odd: Vec<&String> = seen.refused.keys().filter(|text| !text.contains("did not answer in")).collect();
+    assert!(odd.is_empty(), "{:?}", seen.refused);
     assert!(moves >= 2 && operations > 500, "{moves} moves, {operations} operations");
     up.stop();
 }
