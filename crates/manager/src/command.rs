@@ -25,7 +25,7 @@ pub fn tool() -> Tool {
     Tool {
         name: "manager",
         links: &[],
-        summary: "looks after a cluster: topology, moves of slots, a REST API",
+        summary: "looks after a cluster: topology, moves, a REST API",
         usage: &["PROGRAM [OPTIONS]"],
         about: "Keeps the record of a cluster (groups, servers, slots, moves), gives servers and proxies their leases \
                 and views, and moves slots. One manager keeps the record in a file of its own; several share it in etcd: \

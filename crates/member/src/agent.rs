@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use topology::model::DEFAULT_LEASE_MS;
 use topology::wire::{LeaseReply, LeaseRequest, MemberKind, NotLeader, PREFIX};
 use topology::{Term, View};
@@ -83,6 +83,7 @@ impl Agent {
             term: Term(0),
             lease_ms: DEFAULT_LEASE_MS,
             failures: 0,
+            is_announced: false,
             random: fastrand::Rng::new(),
         };
         let thread = std::thread::Builder::new().name("member".to_string()).spawn(move || worker.run());
@@ -124,7 +125,14 @@ enum Outcome {
     Elsewhere(String),
     /// The manager does not know this member.
     Unknown,
+    /// It knows it now.
+    Announced,
     Failed(String),
+}
+
+fn refused(url: &str, status: u16, text: &str) -> Outcome {
+    let said: String = text.chars().take(200).collect();
+    Outcome::Failed(format!("{url}: status {status}: {said}"))
 }
 
 /// What the member says of itself.
@@ -149,6 +157,8 @@ struct Worker {
     lease_ms: u64,
     /// Attempts since the last grant.
     failures: u32,
+    /// Whether the manager has known this member since it started: one that is removed later stays so.
+    is_announced: bool,
     random: fastrand::Rng,
 }
 
@@ -185,6 +195,10 @@ impl Worker {
                     self.failures = self.failures.max(4);
                     let pause = self.failed();
                     (Contact::Unknown { manager }, pause)
+                }
+                Outcome::Announced => {
+                    pause = Duration::ZERO;
+                    continue;
                 }
                 Outcome::Failed(reason) => {
                     self.leader = None;
@@ -251,11 +265,24 @@ impl Worker {
                 }
                 _ => Outcome::Failed(format!("{manager} does not lead, and knows nobody who does")),
             },
+            Ok((404, _)) if self.settings.kind == MemberKind::Proxy && !self.is_announced => self.announce(manager),
             Ok((404, _)) => Outcome::Unknown,
-            Ok((status, text)) => {
-                let said: String = text.chars().take(200).collect();
-                Outcome::Failed(format!("{url}: status {status}: {said}"))
+            Ok((status, text)) => refused(&url, status, &text),
+            Err(error) => Outcome::Failed(format!("{url}: {error}")),
+        }
+    }
+
+    /// Makes a proxy known. Servers are added by whoever knows which group is theirs; of a proxy nothing else is to be
+    /// known, so it comes by itself.
+    fn announce(&mut self, manager: &str) -> Outcome {
+        let url = format!("{manager}{PREFIX}/proxies");
+        let body = json!({ "id": self.settings.id, "address": self.settings.address }).to_string();
+        match self.post(&url, &body, Duration::from_millis(self.hold_ms().max(1_000))) {
+            Ok((200..=299, _)) => {
+                self.is_announced = true;
+                Outcome::Announced
             }
+            Ok((status, text)) => refused(&url, status, &text),
             Err(error) => Outcome::Failed(format!("{url}: {error}")),
         }
     }
@@ -287,6 +314,7 @@ impl Worker {
             return Outcome::Failed(format!("{manager} granted a lease but not the view of epoch {}", reply.epoch));
         }
         self.lease_ms = reply.lease_ms.clamp(SHORTEST_LEASE_MS, LONGEST_LEASE_MS);
+        self.is_announced = true;
         self.membership.granted(asked_ms, reply.lease_ms.min(LONGEST_LEASE_MS));
         Outcome::Granted { with_view: view.is_some() }
     }

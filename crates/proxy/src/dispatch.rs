@@ -186,13 +186,17 @@ impl Worker {
     }
 
     /// Sends the keys of a request to their owners: one request for each backend, or for each slot where the backends take
-    /// no more.
+    /// no more. Slots that are moving have a request of their own, too: of one that holds others as well neither the old nor
+    /// the new owner would own all.
     fn send_to_owners(&mut self, place: u32, split: Split, args: Args<'_>, canonical: Option<&[u8]>) -> Step {
+        /// A target that is a slot, not a backend.
+        const ONE_SLOT: u32 = 1 << 31;
         let (space, by_slot) = (self.map.space, !self.map.takes_batches());
         let target = |key: &[u8]| {
             let slot = routing::slot_of(space, key);
             let owner = self.owner_of(slot).ok_or(())?;
-            Ok::<u32, ()>(if by_slot { u32::from(slot) } else { owner })
+            let is_alone = by_slot || self.map.moving.contains(slot);
+            Ok::<u32, ()>(if is_alone { ONE_SLOT | u32::from(slot) } else { owner })
         };
         let Ok(parts) = split::split(split, &args, target) else {
             self.shared.map.request_refresh();
@@ -209,10 +213,9 @@ impl Worker {
             .map(|Part { target, keys }| {
                 let mut bytes = Vec::new();
                 split::write_part(&mut bytes, split, &args, keys);
-                let backend = if by_slot {
-                    self.owners.get(*target as usize).map_or(0, |owner| u32::from(*owner))
-                } else {
-                    *target
+                let backend = match target & !ONE_SLOT {
+                    slot if slot != *target => self.owners.get(slot as usize).map_or(0, |owner| u32::from(*owner)),
+                    backend => backend,
                 };
                 (backend, bytes)
             })

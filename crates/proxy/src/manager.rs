@@ -44,7 +44,12 @@ pub fn follow(shared: &Arc<Shared>, managers: &[String]) -> Result<Agent, String
     };
     let on_view = move |view: &Arc<View>| {
         if of_view.map.publish(slot_map(view)) {
-            log!(Level::Notice, "The manager's view {}.{} has other owners of slots", view.term.0, view.epoch.0);
+            log!(
+                Level::Notice,
+                "The manager's view {}.{} has other owners of slots, or moves",
+                view.term.0,
+                view.epoch.0
+            );
         }
     };
     Agent::start(settings, Arc::new(Membership::new(Instant::now())), status, on_view)
@@ -94,6 +99,9 @@ fn slot_map(view: &View) -> SlotMap {
         if let Some(of_backend) = map.replicas.get_mut(usize::from(place)) {
             *of_backend = replicas.collect();
         }
+    }
+    for one in &view.moves {
+        map.moving = map.moving.union(&one.slots);
     }
     // SCAN goes by slots there and needs none.
     map.fingerprint = Fingerprint::FIXED;

@@ -21,7 +21,11 @@ use crate::service::Worker;
 use crate::slots::Kind;
 
 /// How often one request is redirected; more is a circle.
-const HOPS_MAX: u8 = 8;
+const HOPS_MAX: u8 = 12;
+/// Redirections that are followed at once. One more says that the servers do not agree yet whose the slot is: then they get
+/// a little time, twice as much with each further one.
+const PROMPT_HOPS: u8 = 2;
+const DISAGREEMENT: Duration = Duration::from_millis(2);
 /// Before a request that was refused for the moment is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 /// Backends there may be; a server that names more is not believed.
@@ -33,6 +37,8 @@ pub(crate) struct Retry {
     conn: ConnId,
     record: Record,
     backend: u32,
+    /// That backend was named as the owner.
+    is_named: bool,
     kind: LaneKind,
     bytes: Vec<u8>,
 }
@@ -72,6 +78,12 @@ impl Worker {
         let (kind, Some(bytes)) = (lane.kind, lane.next_request()) else { return false };
         let said_by = lane.backend;
         let Some(backend) = self.named_backend(said_by, host, port) else { return false };
+        if !is_ask && record.hops >= PROMPT_HOPS {
+            let wait = DISAGREEMENT * 2_u32.saturating_pow(u32::from(record.hops - PROMPT_HOPS));
+            if self.try_after(lane_place, record, wait, Some(backend)) {
+                return true;
+            }
+        }
         let Some(record) = self.detached(record) else { return false };
         self.stats.redirects.add(1);
         self.pause(record.client, Pause::Drain);
@@ -116,13 +128,16 @@ impl Worker {
     /// Tries a record's next request again in a moment, if nothing of its client can overtake it meanwhile and it is not too
     /// late.
     fn try_later(&mut self, lane_place: u32, record: &Record) -> bool {
+        // Each try waits longer than the one before.
+        self.try_after(lane_place, record, RETRY_AFTER * 2_u32.saturating_pow(u32::from(record.hops)), None)
+    }
+
+    /// As [`Worker::try_later`], after `wait`, at the owner that was named, else at the one of the map then.
+    fn try_after(&mut self, lane_place: u32, record: &Record, wait: Duration, named: Option<u32>) -> bool {
         let bound = Duration::from_millis(u64::from(self.config.backend_retry_time));
         let now = self.now;
         let Some(lane) = self.lanes.get(lane_place as usize) else { return false };
-        let (backend, kind) = (lane.backend, lane.kind);
-        let tries = u32::from(record.hops);
-        // Each try waits longer than the one before.
-        let wait = RETRY_AFTER * 2_u32.saturating_pow(tries);
+        let (backend, kind) = (named.unwrap_or(lane.backend), lane.kind);
         if wait > bound {
             return false;
         }
@@ -136,7 +151,7 @@ impl Worker {
         self.stats.retries.add(1);
         self.shared.map.request_refresh();
         self.pause(record.client, Pause::Drain);
-        self.retries.push(Retry { due: now + wait, conn, record, backend, kind, bytes });
+        self.retries.push(Retry { due: now + wait, conn, record, backend, is_named: named.is_some(), kind, bytes });
         true
     }
 
@@ -149,11 +164,13 @@ impl Worker {
         let (due, later): (Vec<Retry>, Vec<Retry>) =
             std::mem::take(&mut self.retries).into_iter().partition(|retry| retry.due <= now);
         self.retries = later;
-        for Retry { conn, record, backend, kind, bytes, .. } in due {
+        for Retry { conn, record, backend, is_named, kind, bytes, .. } in due {
             if self.client(record.client, record.serial).is_none_or(|client| client.conn != conn) {
                 continue;
             }
-            let owner = self.slot_of_request(&bytes).and_then(|slot| self.owner_of(slot)).unwrap_or(backend);
+            let of_map =
+                if is_named { None } else { self.slot_of_request(&bytes).and_then(|slot| self.owner_of(slot)) };
+            let owner = of_map.unwrap_or(backend);
             self.send_record(owner, kind, &bytes, record);
         }
     }

@@ -3,6 +3,7 @@
 //! A [`SlotMap`] never changes; whoever follows the topology makes a new one and publishes it in the [`MapHandle`]. A
 //! worker compares one number before it looks at input, and takes the new map over when it has grown.
 
+use ::topology::SlotSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +69,8 @@ pub struct SlotMap {
     pub replicas: Vec<Vec<Replica>>,
     /// What a SCAN compares to see whether something moved.
     pub fingerprint: Fingerprint,
+    /// Slots that may get another owner at any moment, as far as that is told.
+    pub moving: SlotSet,
 }
 
 impl SlotMap {
@@ -80,6 +83,7 @@ impl SlotMap {
             backends: Vec::new(),
             replicas: Vec::new(),
             fingerprint: Fingerprint::FIXED,
+            moving: SlotSet::default(),
         }
     }
 

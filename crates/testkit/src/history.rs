@@ -7,7 +7,7 @@
 //! and go back when none fits. Operations whose outcome is unknown, for instance because the
 //! connection broke, may take effect at any later time or never.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What an operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,84 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
     let must_return = operations.iter().filter(|op| op.returned.is_some()).count();
     let mut search = Search { operations: &operations, failed: HashSet::new() };
     search.run(must_return)
+}
+
+/// As [`is_linearizable`], for a history without compare-and-set in which no value is written twice: in the time that sorting
+/// takes, and saying what is wrong.
+///
+/// Each value has a cluster of operations: its write and its reads. Let `end` be the first return among them and `begin` the
+/// last call. If `end < begin`, the register held the value from `end` to `begin` at least (a forward zone); else it may have
+/// held it for an instant between `begin` and `end` (a backward zone). The history is linearizable when no read returned
+/// before its write was called, no two forward zones overlap, and no backward zone lies within a forward one (Gibbons and
+/// Korach).
+///
+/// # Errors
+/// What contradicts what.
+pub fn check_unique_writes(history: &[Operation]) -> Result<(), String> {
+    struct Cluster {
+        /// Of the write; `None`: nobody wrote it.
+        called: Option<u64>,
+        end: u64,
+        begin: u64,
+        is_read: bool,
+        is_known: bool,
+    }
+    let mut clusters: BTreeMap<Option<u64>, Cluster> = BTreeMap::new();
+    let fresh = || Cluster { called: None, end: u64::MAX, begin: 0, is_read: false, is_known: false };
+    // Absent from before all.
+    clusters.insert(None, Cluster { called: Some(0), end: 0, is_known: true, ..fresh() });
+    for operation in history {
+        let value = match operation.action {
+            Action::Write(value) => Some(value),
+            Action::Read(value) => value,
+            Action::CompareAndSet { .. } => return Err("a compare-and-set is nothing for this check".to_owned()),
+        };
+        let is_read = matches!(operation.action, Action::Read(_));
+        if is_read && operation.returned.is_none() {
+            continue;
+        }
+        let cluster = clusters.entry(value).or_insert_with(fresh);
+        if !is_read {
+            cluster.called = Some(operation.called);
+            cluster.is_known = operation.returned.is_some();
+        }
+        cluster.is_read |= is_read;
+        cluster.end = cluster.end.min(operation.returned.unwrap_or(u64::MAX));
+        cluster.begin = cluster.begin.max(operation.called);
+    }
+    clusters.retain(|_, cluster| cluster.is_read || cluster.is_known);
+    for (value, cluster) in &clusters {
+        match cluster.called {
+            None => return Err(format!("{value:?} was read and never written")),
+            Some(called) if cluster.end < called => return Err(format!("{value:?} was read before it was written")),
+            Some(_) => {}
+        }
+    }
+    let mut forward: Vec<(u64, u64, Option<u64>)> = clusters
+        .iter()
+        .filter(|(_, cluster)| cluster.end < cluster.begin)
+        .map(|(value, cluster)| (cluster.end, cluster.begin, *value))
+        .collect();
+    forward.sort_unstable();
+    for pair in forward.windows(2) {
+        if pair[0].1 > pair[1].0 {
+            return Err(format!(
+                "{:?} was there at {}, {:?} at {}, and then {:?} at {}",
+                pair[0].2, pair[0].0, pair[1].2, pair[1].0, pair[0].2, pair[0].1
+            ));
+        }
+    }
+    for (value, cluster) in clusters.iter().filter(|(_, cluster)| cluster.end >= cluster.begin) {
+        let before = forward.partition_point(|zone| zone.0 < cluster.begin);
+        let Some(zone) = before.checked_sub(1).and_then(|index| forward.get(index)) else { continue };
+        if cluster.end < zone.1 {
+            return Err(format!(
+                "{value:?} came and went between {} and {}, when {:?} was there from {} to {}",
+                cluster.begin, cluster.end, zone.2, zone.0, zone.1
+            ));
+        }
+    }
+    Ok(())
 }
 
 struct Search<'a> {
@@ -135,6 +213,39 @@ mod tests {
 
     fn op(called: u64, returned: u64, action: Action) -> Operation {
         Operation { action, called, returned: Some(returned) }
+    }
+
+    /// Both checks agree on random histories, most of which are wrong, and on right ones.
+    #[test]
+    fn the_quick_check_agrees_with_the_search() {
+        let mut counts = [0; 2];
+        for seed in 0..3_000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut value = None;
+            let mut history = Vec::new();
+            for number in 1..=8_u64 {
+                let at = number * 10 + 100;
+                let action = if random.bool() {
+                    value = Some(number);
+                    Action::Write(number)
+                } else if random.u8(0..5) > 0 {
+                    Action::Read(value)
+                } else {
+                    Action::Read(Some(random.u64(1..=number)))
+                };
+                let returned = (random.u8(0..6) > 0).then(|| at + random.u64(1..30));
+                history.push(Operation { action, called: at - random.u64(1..30), returned });
+            }
+            // All instants differ, so that it does not matter which of two equal ones counts as first.
+            for (index, operation) in history.iter_mut().enumerate() {
+                operation.called = operation.called * 64 + index as u64;
+                operation.returned = operation.returned.map(|at| at * 64 + 32 + index as u64);
+            }
+            let slow = is_linearizable(&history);
+            assert_eq!(check_unique_writes(&history).is_ok(), slow, "seed {seed}: {history:?}");
+            counts[usize::from(slow)] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
     }
 
     #[test]

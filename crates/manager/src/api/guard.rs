@@ -96,8 +96,8 @@ pub(super) async fn guard(
     let person = match admit(&app, route, request.headers()) {
         Ok(person) => person,
         Err(problem) => {
-            // Changes that were refused are told; members that are asked to look elsewhere are not.
-            if route.is_audited() {
+            // Changes that were refused are told; whoever is asked to look elsewhere was not refused.
+            if route.is_audited() && problem.leader.is_none() {
                 note(&app, route, None, from, &Audit::default(), &problem.error);
             }
             let response = refused(problem);

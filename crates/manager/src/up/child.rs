@@ -22,6 +22,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_secs(60);
 /// How long a stopping child may take before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
+/// A server refuses to stop while it writes its first append only file, and is asked again after so long.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Bytes of a log that are looked at for the last words of a child.
 const LAST_WORDS_BYTES: u64 = 4096;
 
@@ -179,6 +181,7 @@ impl Child {
     /// it ended by itself.
     pub(super) fn wait(&mut self, is_urgent: impl Fn() -> bool) -> bool {
         let end = Instant::now() + STOP_PATIENCE;
+        let mut again = Instant::now() + ASK_AGAIN;
         let mut is_killed = false;
         while let Some(process) = self.process.as_mut() {
             match process.try_wait() {
@@ -191,6 +194,9 @@ impl Child {
             if !is_killed && (Instant::now() >= end || is_urgent()) {
                 is_killed = true;
                 self.signal(Signal::KILL);
+            } else if !is_killed && Instant::now() >= again {
+                again += ASK_AGAIN;
+                self.signal(Signal::TERM);
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -292,6 +292,9 @@ fn start(
             "",
             "--io-threads",
             "1",
+            // Nobody else is about to come for the same snapshot.
+            "--repl-diskless-sync-delay",
+            "0",
         ];
         tree.servers.push(Child::start(&name, &words, logs).map_err(not_started(name))?);
     }

@@ -38,6 +38,8 @@ pub(crate) struct Hold {
     pub(crate) slots: SlotSet,
     /// The epoch of the record that ordered it: a view of a later one decides.
     pub(crate) epoch: u64,
+    /// The view says that they are the target's, which may not know it yet: until when that is waited for.
+    pub(crate) lingers: Option<Instant>,
 }
 
 /// See the module.
@@ -323,7 +325,7 @@ impl Control {
         }
         let (id, slots) = (outgoing.id, outgoing.slots.clone());
         self.holds.retain(|other| other.id != id);
-        self.holds.push(Hold { id, slots: slots.clone(), epoch });
+        self.holds.push(Hold { id, slots: slots.clone(), epoch, lingers: None });
         if self.settle(Some(&slots), Some(until)) {
             return Ok(());
         }
@@ -509,7 +511,8 @@ impl Control {
         }
         let held = |tenure: Tenure| if tenure.is_served() { Tenure::HELD } else { tenure };
         for hold in &self.holds {
-            set(&hold.slots, &held);
+            let lingers = hold.lingers.is_some() && own.is_served();
+            set(&hold.slots, &|tenure| if lingers && tenure == Tenure::FOREIGN { Tenure::HELD } else { held(tenure) });
         }
         // Another incarnation of this server has promised to hold them; it may have been said to the target.
         let of_before = map.view.moves.iter().filter(|one| {

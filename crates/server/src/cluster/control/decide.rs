@@ -9,7 +9,15 @@ use super::super::store::{Arrival, Leaving};
 use super::super::{Map, slots_of};
 use super::{Control, Hold};
 use keyspace::Slot;
+use crate::log;
+use crate::process::log::Level;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use topology::{Role, SlotSet, Stage};
+
+/// How long slots that a view gave away are still held for FINISH, which the manager sends when the target serves them. A
+/// client that is sent there earlier would be sent back.
+const LINGER: Duration = Duration::from_millis(500);
 
 fn are_ours(map: &Map, slots: &SlotSet) -> bool {
     slots_of(slots).all(|slot| map.is_ours(slot))
@@ -33,6 +41,7 @@ impl Control {
             let shown = shown.filter(|one| one.source_run.as_ref().is_none_or(|run| *run == self.shared.run_id));
             match shown.map(|one| one.stage) {
                 Some(Stage::Cutover) => continue,
+                Some(Stage::Committed) if self.lingers(id) => continue,
                 Some(Stage::Copying) => {
                     if hold.is_some() {
                         self.release(id);
@@ -61,6 +70,32 @@ impl Control {
                 outgoing.finish();
             }
         }
+    }
+
+    /// Whether the slots of a move that was decided for the target are held still, for FINISH; they are looked at again
+    /// when that has been waited for long enough.
+    fn lingers(&mut self, id: u64) -> bool {
+        let Some(hold) = self.holds.iter_mut().find(|hold| hold.id == id) else { return false };
+        if let Some(until) = hold.lingers {
+            return until > Instant::now();
+        }
+        hold.lingers = Some(Instant::now() + LINGER);
+        let shared = Arc::downgrade(&self.shared);
+        let look_again = move || {
+            std::thread::sleep(LINGER);
+            let Some(shared) = shared.upgrade() else { return };
+            shared.control(|control| {
+                if let Some(map) = control.shared.cluster.map() {
+                    control.decide_outgoing(&map);
+                    control.settle_all();
+                }
+            });
+        };
+        if let Err(error) = std::thread::Builder::new().name("linger".into()).spawn(look_again) {
+            log!(Level::Warning, "There is no thread to watch slots that are given away, they are not held: {error}");
+            return false;
+        }
+        true
     }
 
     /// Moves to here; those of before a restart have no thread. Returns the slots whose contents are to be dropped.
