@@ -62,8 +62,9 @@ pub(crate) fn rdb_check(data: &[u8]) {
 }
 
 pub(crate) fn rdb_seeds() -> Vec<Vec<u8>> {
+    type Seeds = fn() -> Vec<Vec<u8>>;
     let mut body = b"REDIS0011\xfa\x09redis-ver\x057.2.5\xfe\x00\xfb\x20\x01".to_vec();
-    let kinds: [(&[u8], fn() -> Vec<Vec<u8>>); 6] = [
+    let kinds: [(&[u8], Seeds); 6] = [
         (&[0], values::string_seeds),
         (&[1, 10, 14, 18], values::list_seeds),
         (&[2, 11, 20], values::set_seeds),

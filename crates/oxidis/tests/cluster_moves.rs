@@ -4,6 +4,8 @@
 
 #[path = "common/cluster.rs"]
 mod cluster;
+#[path = "cluster_moves/epochs.rs"]
+mod epochs;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -160,6 +162,79 @@ fn cluster_commands_answer_from_the_view() {
     assert!(stats.starts_with(&format!("[{{\"slot\":{slot},\"keys\":1,\"bytes\":")), "{stats}");
 }
 
+/// One call of SCAN for a proxy: the cursor and the keys, or what was answered instead.
+fn scan_once(client: &mut Client, cursor: u64, count: usize) -> Result<(u64, Vec<String>), String> {
+    let reply = client.run(&format!("SCAN {cursor} COUNT {count}"));
+    let Some([next, keys]) = reply.items().filter(|_| !reply.is_error()) else { return Err(reply.text()) };
+    Ok((next.text().parse().unwrap(), keys.items().unwrap().iter().map(testkit::Reply::text).collect()))
+}
+
+#[test]
+fn a_proxy_scans_from_owner_to_owner() {
+    let mut cluster = Cluster::start(2, PLAIN);
+    cluster.owners = (0..16384).map(|slot| usize::from(slot / 3000 % 2 == 1)).collect();
+    cluster.publish();
+    let mut clients = [cluster.client(0), cluster.client(1)];
+    let mut all = BTreeSet::new();
+    let mut router = cluster.router();
+    for index in 0..300 {
+        let key = if index % 3 == 0 { format!("{{big}}{index}") } else { format!("key{index}") };
+        router.run(&[vec!["SET".to_owned(), key.clone(), "1".to_owned()]]).unwrap();
+        all.insert(key);
+    }
+    for client in &mut clients {
+        client.check("OXIDIS PROXY p", "+OK");
+    }
+    let (mut found, mut cursor, mut visited) = (Vec::new(), 0, Vec::new());
+    loop {
+        let slot = usize::try_from(cursor & 0x3fff).unwrap();
+        let owner = cluster.owners[slot];
+        visited.push(owner);
+        let (next, keys) = scan_once(&mut clients[owner], cursor, 7).unwrap();
+        for key in &keys {
+            let of_key = usize::from(slot_of(&mut clients[owner], key));
+            assert!(of_key >= slot && cluster.owners[of_key] == owner, "{key}");
+        }
+        found.extend(keys);
+        assert!(next < 1 << 53);
+        cursor = next;
+        if cursor == 0 {
+            break;
+        }
+    }
+    visited.dedup();
+    assert_eq!(visited, [0, 1, 0, 1, 0, 1], "each part has its turn");
+    assert_eq!(found.len(), all.len());
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all);
+    // A slot of another is answered as a command on it.
+    let moved = scan_once(&mut clients[0], 3000, 7).unwrap_err();
+    assert_eq!(moved.trim_start_matches('-'), format!("MOVED 3000 127.0.0.1:{}", cluster.port(1)));
+    // A slot that moves in the middle is begun anew.
+    let slot = slot_of(&mut clients[0], "{big}");
+    let from = cluster.owners[usize::from(slot)];
+    let (middle, keys) = scan_once(&mut clients[from], u64::from(slot), 7).unwrap();
+    assert!(middle >> 14 != 0 && keys.len() < 100, "{middle} {keys:?}");
+    cluster.begin_move(1, from, 1 - from, (slot, slot), "");
+    cluster.wait_state(1, from, "following");
+    assert_eq!(cluster.freeze(1, 2000).text(), "OK");
+    let held = &mut clients[from];
+    held.send(&["SCAN", middle.to_string().as_str(), "COUNT", "7"]).unwrap();
+    held.set_timeout(Duration::from_millis(100)).unwrap();
+    assert!(held.read().is_err(), "it waits as a command on the slot would");
+    held.set_timeout(LIMIT).unwrap();
+    cluster.commit(1, true);
+    cluster.forget(1);
+    let moved = clients[from].read().unwrap().text();
+    assert_eq!(moved.trim_start_matches('-'), format!("MOVED {slot} 127.0.0.1:{}", cluster.port(1 - from)));
+    let (_, keys) = scan_once(&mut clients[1 - from], middle, 1000).unwrap();
+    assert_eq!(keys.iter().filter(|key| key.starts_with("{big}")).count(), 100);
+    // Who is no proxy is shown what is here.
+    let mut plain = cluster.client(from);
+    let (end, keys) = scan_once(&mut plain, 0, 100_000).unwrap();
+    assert_eq!(end, 0);
+    assert_eq!(plain.run("DBSIZE").integer().unwrap(), i64::try_from(keys.len()).unwrap());
+}
+
 #[test]
 fn membership_outlives_a_restart() {
     let mut cluster = Cluster::start(2, AOF);
@@ -284,6 +359,15 @@ fn write_on(mut router: Router, id: usize, tag: &str, ends: &AtomicBool, slowest
     written
 }
 
+/// Has writers end, also when the test fails: it would wait for them.
+struct EndsWriters<'a>(&'a AtomicBool);
+
+impl Drop for EndsWriters<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn nothing_is_lost_under_load() {
     let mut cluster = Cluster::start(2, PLAIN);
@@ -299,6 +383,7 @@ fn nothing_is_lost_under_load() {
                 scope.spawn(move || write_on(router, id, tag, ends, slowest_us))
             })
             .collect();
+        let _ends_writers = EndsWriters(&ends);
         let rounds = std::env::var("OXIDIS_MOVES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
         for round in 0..rounds {
             let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
@@ -445,6 +530,42 @@ fn who_waits_is_sent_along() {
     watching_only.check("EXEC", "*nil");
     cluster.forget(1);
     cluster.client(1).check(&format!("GET {b}"), "1");
+}
+
+#[test]
+fn a_script_waits_for_a_held_slot_that_it_did_not_declare() {
+    let mut cluster = Cluster::start(2, PLAIN);
+    let mut first = cluster.client(0);
+    let key = keys_in(&mut first, 1, (0, 99)).remove(0);
+    first.check(&format!("SET {key} 1"), "+OK");
+    let quick = format!("return redis.call('INCR', '{key}')");
+    let long = format!("local n = 0 for i = 1, 3000000 do n = n + i end {quick}");
+    for id in [1, 2] {
+        cluster.begin_move(id, 0, 1, (0, 99), "");
+        cluster.wait_state(id, 0, "following");
+        assert_eq!(cluster.freeze(id, 2000).text(), "OK");
+        let mut waiting = [cluster.client(0), cluster.client(0)];
+        for (client, script) in waiting.iter_mut().zip([&quick, &long]) {
+            client.send(&["EVAL", script.as_str(), "0"]).unwrap();
+            client.set_timeout(Duration::from_millis(200)).unwrap();
+            assert!(client.read().is_err(), "it is not known whose the slot is");
+            client.set_timeout(LIMIT).unwrap();
+        }
+        if id == 1 {
+            cluster.moving.clear();
+            cluster.publish();
+            let mut counts = waiting.map(|mut client| client.read().unwrap().integer());
+            counts.sort_unstable();
+            assert_eq!(counts, [Some(2), Some(3)]);
+        } else {
+            cluster.commit(id, true);
+            for client in &mut waiting {
+                let refused = client.read().unwrap().text();
+                assert!(refused.contains("non local key"), "{refused}");
+            }
+        }
+    }
+    cluster.client(1).check(&format!("GET {key}"), "3");
 }
 
 #[test]

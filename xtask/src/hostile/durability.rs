@@ -59,8 +59,7 @@ fn kills(context: &Context<'_>, policy: &str, kills: u32) -> Result<(Found, Stri
                 _ => {}
             }
             thread::sleep(Duration::from_micros(random.u64(500..200_000)));
-            let killed = server.stop(Signal::Kill);
-            killed
+            server.stop(Signal::Kill)
         });
         killed?;
         let fault = Instant::now();

@@ -4,6 +4,7 @@
 //! those that differ in line, one lock at a time. So there is no order of events that leaves a slot in a state that no
 //! rule explains.
 
+use super::outgoing::Outgoing;
 use super::store::{Arrival, Kept, Leaving};
 use super::{Departed, Map, agent, discard, slots_of};
 use crate::log;
@@ -20,14 +21,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use topology::{Epoch, Newness, Role, SlotSet, Stage, View};
 
+mod decide;
+
 /// Something to be done by the control thread.
 pub(crate) type Task = Box<dyn FnOnce(&mut Control) + Send>;
 
 /// How long the thread sleeps for a busy slot before it looks again by itself.
 const SLOT_PATIENCE: Duration = Duration::from_millis(1);
-/// How long slots that a view gave away are still held for FINISH, which the manager sends when the target serves them. A
-/// client that is sent there earlier would be sent back.
-const LINGER: Duration = Duration::from_millis(500);
 /// Slots that are locked together while tenures are changed.
 const TOGETHER: usize = 64;
 
@@ -38,10 +38,6 @@ pub(crate) struct Hold {
     pub(crate) slots: SlotSet,
     /// The epoch of the record that ordered it: a view of a later one decides.
     pub(crate) epoch: u64,
-    /// The source has said OK: only the manager's decision ends it.
-    pub(crate) is_promised: bool,
-    /// The view says that they are the target's, which may not know it yet: until when that is waited for.
-    pub(crate) lingers: Option<Instant>,
 }
 
 /// See the module.
@@ -59,6 +55,8 @@ pub(crate) struct Control {
     /// What a server of before left to be dropped has been seen to.
     is_tidied: bool,
     tenures: Vec<Tenure>,
+    /// The epoch that the file says.
+    epoch_on_disk: u64,
 }
 
 impl Shared {
@@ -104,6 +102,7 @@ fn run(shared: &Arc<Shared>, receiver: &Receiver<Task>) {
         arriving: Vec::new(),
         is_tidied: false,
         tenures: vec![Tenure::SERVED; slots],
+        epoch_on_disk: 0,
     };
     while let Ok(task) = receiver.recv() {
         task(&mut control);
@@ -127,6 +126,9 @@ impl Control {
     pub(crate) fn become_member(&mut self, kept: Kept) {
         let member = kept.member.clone();
         self.kept = kept;
+        self.epoch_on_disk = 0;
+        // What came before a restart is kept, hidden, until a view decides.
+        self.arriving = self.kept.coming.iter().map(|one| (one.id, one.slots.clone())).collect();
         let cluster = &self.shared.cluster;
         cluster.member.store(Some(Arc::new(member)));
         let slots = self.shared.keyspace.space().count();
@@ -165,6 +167,7 @@ impl Control {
         let cluster = &self.shared.cluster;
         cluster.departed.lock().clear();
         cluster.authority.lease.store(None);
+        self.epoch_on_disk = 0;
         cluster.authority.always.store(false, Ordering::SeqCst);
         cluster.map.store(None);
         *cluster.in_force.lock() = Newness::default();
@@ -179,8 +182,46 @@ impl Control {
     /// # Errors
     /// Why it cannot be.
     pub(crate) fn save(&mut self) -> Result<(), String> {
-        self.kept.epoch = self.shared.cluster.map().map_or(0, |map| map.newness().epoch.0).max(self.kept.epoch);
-        super::store::save(&self.shared.config.snapshot(), &self.kept)
+        self.kept.epoch = self.known_epoch();
+        super::store::save(&self.shared.config.snapshot(), &self.kept)?;
+        self.epoch_on_disk = self.kept.epoch;
+        Ok(())
+    }
+
+    // ---- epochs --------------------------------------------------------------------------------------------------
+
+    /// The greatest epoch known: by the view, or by what was said of moves.
+    fn known_epoch(&self) -> u64 {
+        self.shared.cluster.map().map_or(0, |map| map.newness().epoch.0).max(self.kept.epoch)
+    }
+
+    /// Refuses what was said by a record of before: it was decided on what is no longer so.
+    ///
+    /// # Errors
+    /// A greater epoch is known.
+    pub(crate) fn refuse_stale(&self, epoch: u64) -> Result<(), String> {
+        let known = self.known_epoch();
+        if epoch >= known {
+            return Ok(());
+        }
+        Err(format!("this is of epoch {epoch}, and this server knows epoch {known}: say it with the newest one"))
+    }
+
+    /// No view of an earlier epoch is taken from here on, in memory; the next [`Control::save`] keeps it.
+    fn raise_floor(&mut self, epoch: u64) {
+        self.kept.epoch = self.kept.epoch.max(epoch);
+        if let Some(agent) = &self.agent {
+            agent.membership.refuse_before(Epoch(epoch));
+        }
+    }
+
+    /// No view of an earlier epoch is taken from here on, nor after a restart: when this returns it is on disk.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn keep_floor(&mut self, epoch: u64) -> Result<(), String> {
+        self.raise_floor(epoch);
+        if self.epoch_on_disk >= epoch { Ok(()) } else { self.save() }
     }
 
     /// As [`Control::save`], where only a restart would suffer from a failure: it is logged.
@@ -199,7 +240,8 @@ impl Control {
     pub(crate) fn take_view(&mut self, view: &View) {
         let shared = self.shared.clone();
         let cluster = &shared.cluster;
-        if self.kept.member.is_empty() || !view.replaces(cluster.map().as_ref().map(|map| &map.view)) {
+        let is_newer = view.replaces(cluster.map().as_ref().map(|map| &map.view));
+        if self.kept.member.is_empty() || view.epoch.0 < self.kept.epoch || !is_newer {
             return;
         }
         let map = Arc::new(Map::new(view.clone(), &self.kept.member));
@@ -220,9 +262,8 @@ impl Control {
         // What was decided up to here, the view shows.
         cluster.departed.lock().retain(|departed| departed.newness > newness);
         self.granted.retain(|(_, granted)| *granted > newness);
-        self.decide_holds(&map);
-        self.decide_arrivals(&map);
-        self.decide_leavings(&map);
+        self.decide_outgoing(&map);
+        let gone = self.decide_arrivals(&map).union(&self.decide_leavings(&map));
         if !alone {
             cluster.authority.always.store(false, Ordering::SeqCst);
         }
@@ -231,7 +272,10 @@ impl Control {
             cluster.authority.always.store(true, Ordering::SeqCst);
         }
         *cluster.in_force.lock() = newness;
-        if self.kept != kept {
+        // By now it is settled whose they are, and what is not to go.
+        if !gone.is_empty() {
+            self.discard(&gone);
+        } else if self.kept != kept {
             self.save_or_log();
         }
     }
@@ -240,104 +284,6 @@ impl Control {
     pub(crate) fn role_changed(&mut self) {
         if self.shared.cluster.is_managed() {
             self.settle_all();
-        }
-    }
-
-    /// Holds that a view of a later epoch decides: their move is no longer about to be decided.
-    fn decide_holds(&mut self, map: &Map) {
-        self.linger(map);
-        let now = Instant::now();
-        let decided: Vec<Hold> = self
-            .holds
-            .iter()
-            .filter(|hold| map.view.epoch.0 > hold.epoch && hold.is_promised)
-            .filter(|hold| {
-                let stage = map.view.moves.iter().find(|one| one.id.0 == hold.id).map(|one| one.stage);
-                match stage {
-                    Some(Stage::Cutover) => false,
-                    Some(Stage::Committed) => hold.lingers.is_some_and(|until| until <= now),
-                    _ => true,
-                }
-            })
-            .cloned()
-            .collect();
-        for hold in decided {
-            let stays = hold.slots.iter().all(|slot| map.is_ours(Slot::new(usize::from(slot))));
-            let outgoing = self.shared.cluster.outgoing_of(hold.id);
-            if stays {
-                self.holds.retain(|other| other.id != hold.id);
-                if let Some(outgoing) = outgoing {
-                    outgoing.cancel();
-                }
-            } else if let Some(outgoing) = outgoing {
-                self.finish(hold.id, &hold.slots, &outgoing.target.clone(), map.newness());
-                outgoing.finish();
-            }
-        }
-    }
-
-    /// Notes which holds were decided for the target, and looks at them again when that was long enough ago.
-    fn linger(&mut self, map: &Map) {
-        let is_committed = |id: u64| map.view.moves.iter().any(|one| one.id.0 == id && one.stage == Stage::Committed);
-        let begins = |hold: &&mut Hold| hold.is_promised && hold.lingers.is_none() && is_committed(hold.id);
-        let mut any = false;
-        for hold in self.holds.iter_mut().filter(begins) {
-            hold.lingers = Some(Instant::now() + LINGER);
-            any = true;
-        }
-        if !any {
-            return;
-        }
-        let shared = Arc::downgrade(&self.shared);
-        let look_again = move || {
-            std::thread::sleep(LINGER);
-            let Some(shared) = shared.upgrade() else { return };
-            shared.control(|control| {
-                if let Some(map) = control.shared.cluster.map() {
-                    control.decide_holds(&map);
-                    control.settle_all();
-                }
-            });
-        };
-        if let Err(error) = std::thread::Builder::new().name("linger".into()).spawn(look_again) {
-            log!(Level::Warning, "There is no thread to watch slots that are given away, they are not held: {error}");
-            self.holds
-                .iter_mut()
-                .filter(|hold| hold.lingers.is_some())
-                .for_each(|hold| hold.lingers = Some(Instant::now()));
-        }
-    }
-
-    /// Imports that a view decides: the slots are ours, or the move is given up. Those of before a restart have no thread.
-    fn decide_arrivals(&mut self, map: &Map) {
-        for Arrival { id, slots } in self.kept.coming.clone() {
-            let is_ours = slots.iter().all(|slot| map.is_ours(Slot::new(usize::from(slot))));
-            let runs = self.shared.cluster.incoming_of(id).is_some();
-            if is_ours {
-                self.end_arrival(id);
-            } else if !runs {
-                self.end_arrival(id);
-                self.discard(&slots);
-            }
-        }
-    }
-
-    /// Moves away from here that were under way when the server was started: decided ones are tidied up.
-    fn decide_leavings(&mut self, map: &Map) {
-        for Leaving { id, slots, .. } in self.kept.leaving.clone() {
-            let goes_on = map.view.moves.iter().any(|one| one.id.0 == id);
-            if goes_on || self.shared.cluster.outgoing_of(id).is_some_and(|one| !one.is_over()) {
-                continue;
-            }
-            self.forget_leaving(id);
-            let gone: SlotSet = slots.iter().filter(|slot| !map.is_ours(Slot::new(usize::from(*slot)))).collect();
-            if !gone.is_empty() && matches!(map.home, Some((_, Role::Primary))) {
-                self.discard(&gone);
-            }
-        }
-        if !std::mem::replace(&mut self.is_tidied, true) {
-            let dropping = self.kept.dropping.clone();
-            self.discard(&dropping);
         }
     }
 
@@ -362,31 +308,45 @@ impl Control {
         }
     }
 
-    /// No view of an earlier epoch is taken from here on.
-    fn refuse_before(&self, epoch: u64) {
-        if let Some(agent) = &self.agent {
-            agent.membership.refuse_before(Epoch(epoch));
-        }
+    fn is_current(&self, outgoing: &Arc<Outgoing>) -> bool {
+        self.shared.cluster.outgoing_of(outgoing.id).is_some_and(|one| Arc::ptr_eq(&one, outgoing))
     }
 
-    /// Holds slots. False: it took too long, and they are not held.
-    pub(crate) fn hold(&mut self, hold: Hold, until: Instant) -> bool {
-        let slots = hold.slots.clone();
-        let id = hold.id;
-        self.refuse_before(hold.epoch);
+    /// Holds the slots of a move for the cut-over of an epoch.
+    ///
+    /// # Errors
+    /// It took too long, or the move or the epoch has been overtaken: they are not held.
+    pub(crate) fn hold(&mut self, outgoing: &Arc<Outgoing>, epoch: u64, until: Instant) -> Result<(), String> {
+        self.refuse_stale(epoch)?;
+        if outgoing.is_over() || !self.is_current(outgoing) {
+            return Err("the move has ended".to_owned());
+        }
+        let (id, slots) = (outgoing.id, outgoing.slots.clone());
         self.holds.retain(|other| other.id != id);
-        self.holds.push(hold);
-        let held = self.settle(Some(&slots), Some(until));
-        if !held {
-            self.release(id);
+        self.holds.push(Hold { id, slots: slots.clone(), epoch });
+        if self.settle(Some(&slots), Some(until)) {
+            return Ok(());
         }
-        held
+        self.release(id);
+        Err("a command holds one of them for long".to_owned())
     }
 
-    /// The source is about to say OK to the manager. False: the hold is no longer there.
-    pub(crate) fn promise(&mut self, id: u64) -> bool {
-        let hold = self.holds.iter_mut().find(|hold| hold.id == id);
-        hold.map(|hold| hold.is_promised = true).is_some()
+    /// The source is about to say OK to the manager: only a decision ends the hold from here on. False: it is no longer there.
+    pub(crate) fn promise(&mut self, outgoing: &Arc<Outgoing>, epoch: u64) -> bool {
+        if outgoing.is_over() || !self.is_current(outgoing) {
+            return false;
+        }
+        let Some(hold) = self.holds.iter_mut().find(|hold| hold.id == outgoing.id) else { return false };
+        hold.epoch = hold.epoch.max(epoch);
+        outgoing.promised();
+        true
+    }
+
+    /// As [`Control::release`], unless another has taken the place of this move.
+    pub(crate) fn release_of(&mut self, outgoing: &Arc<Outgoing>) {
+        if self.is_current(outgoing) {
+            self.release(outgoing.id);
+        }
     }
 
     /// Lets held slots go: they are served here as before.
@@ -416,6 +376,7 @@ impl Control {
         if known.as_ref().is_none_or(|map| map.newness() < newness) {
             cluster.departed.lock().push(Departed { slots: slots.clone(), target: target.to_owned(), newness });
         }
+        self.raise_floor(newness.epoch.0);
         self.holds.retain(|hold| hold.id != id);
         self.settle(Some(slots), None);
         self.note_held(id);
@@ -461,6 +422,7 @@ impl Control {
         if known.is_none_or(|map| map.newness() < newness) {
             self.granted.push((slots.clone(), newness));
         }
+        self.raise_floor(newness.epoch.0);
         for departed in self.shared.cluster.departed.lock().iter_mut() {
             departed.slots = departed.slots.difference(slots);
         }
@@ -547,8 +509,7 @@ impl Control {
         }
         let held = |tenure: Tenure| if tenure.is_served() { Tenure::HELD } else { tenure };
         for hold in &self.holds {
-            let lingers = hold.lingers.is_some() && own.is_served();
-            set(&hold.slots, &|tenure| if lingers && tenure == Tenure::FOREIGN { Tenure::HELD } else { held(tenure) });
+            set(&hold.slots, &held);
         }
         // Another incarnation of this server has promised to hold them; it may have been said to the target.
         let of_before = map.view.moves.iter().filter(|one| {

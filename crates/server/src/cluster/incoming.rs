@@ -44,8 +44,8 @@ const RETRY_EVERY: Duration = Duration::from_micros(200);
 pub(crate) enum Order {
     /// Bytes of the stream.
     Apply(Vec<u8>),
-    /// What the source has sent, to be compared.
-    Confirm(Claim),
+    /// What the source has sent, to be compared, and the epoch of the cut-over, to be kept.
+    Confirm(Claim, u64),
 }
 
 /// What the source says that it has sent.
@@ -112,7 +112,7 @@ impl Incoming {
     }
 
     /// As [`Incoming::end`], and waits until nothing of it runs.
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.end();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
@@ -175,6 +175,10 @@ pub(crate) fn commit(control: &mut Control, id: u64, newness: Newness) -> Result
         // Committed before, or seen in a view.
         (None, None) => return Ok(()),
     };
+    let is_shown = control.shared.cluster.map().is_some_and(|map| slots_of(&slots).all(|slot| map.is_ours(slot)));
+    if !is_shown {
+        control.refuse_stale(newness.epoch.0)?;
+    }
     if let Some(incoming) = running {
         incoming.stop();
     }
@@ -208,6 +212,23 @@ pub(crate) fn connection_lost(control: &mut Control, id: u64, worker: u16, conne
     }
 }
 
+/// All is there: the epoch of the cut-over is kept, and the source is told.
+fn confirm(control: &mut Control, incoming: &Incoming, epoch: u64, upto: u64, asker: Asker) {
+    let kept = if incoming.has_ended.load(Ordering::SeqCst) {
+        Err(format!("move {} has ended here", incoming.id))
+    } else {
+        control.keep_floor(epoch)
+    };
+    let shared = control.shared.clone();
+    match kept {
+        Ok(()) => {
+            incoming.is_confirmed.store(true, Ordering::SeqCst);
+            asker.answer_when_safe(&shared, upto, |reply| reply.ok());
+        }
+        Err(error) => asker.answer(&shared, |reply| reply.error(format!("ERR {error}"))),
+    }
+}
+
 fn run(shared: &Arc<Shared>, incoming: &Arc<Incoming>, orders: &Receiver<(Order, Asker)>, asker: Asker) {
     let mut player = Player::new(shared, &incoming.slots);
     player.empty();
@@ -217,12 +238,17 @@ fn run(shared: &Arc<Shared>, incoming: &Arc<Incoming>, orders: &Receiver<(Order,
             asker.answer(shared, |reply| reply.error(format!("ERR move {} has ended here", incoming.id)));
             continue;
         }
+        // What is confirmed may be all there is of the slots: only a decision drops it.
+        let (was_confirmed, confirms) = match &order {
+            Order::Confirm(_, epoch) => (incoming.is_confirmed.load(Ordering::SeqCst), Some(*epoch)),
+            Order::Apply(_) => (false, None),
+        };
         let did = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match order {
             Order::Apply(bytes) => {
                 incoming.is_confirmed.store(false, Ordering::SeqCst);
                 player.apply(&bytes)
             }
-            Order::Confirm(claim) => player.compare(&claim),
+            Order::Confirm(claim, _) => player.compare(&claim),
         }));
         let did = did.unwrap_or_else(|_| {
             player.worker.locks.recover();
@@ -231,13 +257,19 @@ fn run(shared: &Arc<Shared>, incoming: &Arc<Incoming>, orders: &Receiver<(Order,
         if let Err(error) = did {
             log!(Level::Warning, "Move {}: cannot go on: {error}", incoming.id);
             asker.answer(shared, |reply| reply.error(format!("ERR {error}")));
+            if was_confirmed {
+                continue;
+            }
             let id = incoming.id;
             incoming.end();
             shared.control(move |control| abort(control, id));
             return;
         }
-        if player.has_confirmed {
-            incoming.is_confirmed.store(true, Ordering::SeqCst);
+        if let Some(epoch) = confirms {
+            // There, since only the control thread writes the file; not waited for, since it may be waiting for this one.
+            let (incoming, upto) = (incoming.clone(), player.upto());
+            shared.control(move |control| confirm(control, &incoming, epoch, upto, asker));
+            continue;
         }
         asker.answer_when_safe(shared, player.upto(), |reply| reply.ok());
     }
@@ -255,7 +287,6 @@ struct Player {
     buffer: Vec<u8>,
     bytes: u64,
     checksum: u64,
-    has_confirmed: bool,
     config_version: u64,
 }
 
@@ -278,7 +309,6 @@ impl Player {
             buffer: Vec::new(),
             bytes: 0,
             checksum: 0,
-            has_confirmed: false,
             config_version: 0,
         };
         player.adopt();
@@ -313,7 +343,6 @@ impl Player {
     }
 
     fn apply(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.has_confirmed = false;
         self.bytes += bytes.len() as u64;
         self.checksum = crc64_update(self.checksum, bytes);
         self.buffer.extend_from_slice(bytes);
@@ -449,7 +478,6 @@ impl Player {
         if claimed.next().is_some() {
             return Err("the source tells of keys in slots that do not move".to_owned());
         }
-        self.has_confirmed = true;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //!  freeze of a move ────────────────────┘      commands: looked at under the lock ([admit])
 //! ```
 //!
-//! A slot's [`Tenure`] says what a command on it meets: it runs, is sent elsewhere (MOVED), or waits while the slot is
+//! A slot's [`keyspace::slot::Tenure`] says what a command on it meets: it runs, is sent elsewhere (MOVED), or waits while the slot is
 //! held for a cut-over. It is changed by one thread, [`control`], which joins what is known: the newest view, what was
 //! committed or finished since (the view may be late), the holds of moves, and what is being imported. As it changes under
 //! the slot's lock, and commands look while they hold it, no command of the old owner runs after the change.

@@ -10,7 +10,7 @@
 //!     └── anything in the way ─▶ failed (the manager starts it anew)
 //! ```
 
-use super::control::{Control, Hold};
+use super::control::Control;
 use super::copy::Stream;
 use super::filter::Filter;
 use super::store::Leaving;
@@ -102,9 +102,13 @@ pub(crate) fn start(control: &mut Control, id: u64, target: String, slots: SlotS
     if !matches!(map.home, Some((_, Role::Primary))) || shared.replication.is_replica() {
         return Err("slots move from the primary of a group: begin the move with it".to_owned());
     }
+    if control.holds.iter().any(|hold| hold.id == id) {
+        return Err(format!(
+            "the slots of move {id} are held for its cut-over: wait for what is decided, or cancel it"
+        ));
+    }
     if let Some(other) = shared.cluster.outgoing_of(id) {
         other.give_up("it was started anew");
-        control.release(id);
     }
     let is_served = |slot: &u16| control.tenure_of(Slot::new(usize::from(*slot))) == Tenure::SERVED;
     if let Some(slot) = slots.iter().find(|slot| !is_served(slot)) {
@@ -147,7 +151,8 @@ pub(crate) fn start(control: &mut Control, id: u64, target: String, slots: SlotS
         let ended = Mover::begin(&shared, &of_thread).and_then(|mut mover| mover.run().map_err(Failed::text));
         if let Err(error) = ended {
             of_thread.fail(&error);
-            shared.control(move |control| control.release(id));
+            let of_control = of_thread.clone();
+            shared.control(move |control| control.release_of(&of_control));
         }
         // Who asked in the last moment is not to wait for ever.
         let freeze = of_thread.steering.lock().freeze.take();
@@ -202,24 +207,36 @@ impl Outgoing {
         let refused = {
             let mut steering = self.steering.lock();
             match steering.state {
-                CopyState::Following if steering.freeze.is_none() && !steering.is_paused => {
+                // Also said before: the manager may not have heard the answer.
+                CopyState::Following | CopyState::Frozen if steering.freeze.is_none() && !steering.is_paused => {
                     steering.freeze = Some(freeze);
                     steering.is_called = true;
                     None
                 }
-                // Said before; the manager may not have heard it.
-                CopyState::Frozen => Some((freeze, None)),
-                state => Some((freeze, Some(state))),
+                state => Some((freeze, state)),
             }
         };
         self.wake.notify_all();
         let Some((freeze, state)) = refused else { return };
-        freeze.asker.answer(shared, |reply| match state {
-            None => reply.ok(),
-            Some(state) => reply.error(format!(
+        freeze.asker.answer(shared, |reply| {
+            reply.error(format!(
                 "ERR move {} is {state:?}, not following: see OXIDIS MOVE STATUS, then start it anew or wait",
                 self.id
-            )),
+            ));
+        });
+    }
+
+    /// Its slots are held until something is decided. For the control thread.
+    pub(crate) fn promised(&self) {
+        self.call(|steering| steering.state = CopyState::Frozen);
+    }
+
+    /// The slots are served as before, and their changes followed. For the control thread.
+    pub(crate) fn thaw(&self) {
+        self.call(|steering| {
+            if steering.state == CopyState::Frozen {
+                steering.state = CopyState::Following;
+            }
         });
     }
 
@@ -295,6 +312,8 @@ struct Mover<'m> {
     /// Bytes and checksum of all that was sent.
     sent: u64,
     checksum: u64,
+    /// The epoch for which slots are held and the target has confirmed that it has all.
+    confirmed: u64,
     said: Instant,
     pace: Pace,
 }
@@ -329,6 +348,7 @@ impl<'m> Mover<'m> {
             out: Stream::default(),
             sent: 0,
             checksum: 0,
+            confirmed: 0,
             said: Instant::now(),
             pace: Pace::new(shared),
         })
@@ -465,7 +485,7 @@ impl<'m> Mover<'m> {
             let freeze = self.outgoing.steering.lock().freeze.take();
             if let Some(freeze) = freeze {
                 if self.cut_over(freeze)? {
-                    return self.await_decision();
+                    self.await_decision();
                 }
                 continue;
             }
@@ -480,21 +500,13 @@ impl<'m> Mover<'m> {
     fn cut_over(&mut self, freeze: Freeze) -> Result<bool, Failed> {
         let Freeze { epoch, until, timeout_ms, asker } = freeze;
         let id = self.outgoing.id;
-        let held = self.hold_and_confirm(epoch, until).and_then(|()| {
-            self.outgoing.steering.lock().state = CopyState::Frozen;
-            let is_kept = self.shared.control_waiting(move |control| control.promise(id)).unwrap_or(false);
-            if is_kept { Ok(()) } else { Err(Failed::Retry("the hold was ended".to_owned())) }
-        });
+        let held = self.hold_and_confirm(epoch, until).and_then(|()| self.promise(epoch));
         let Err(failed) = held else {
             asker.answer(self.shared, |reply| reply.ok());
             return Ok(true);
         };
-        self.outgoing.call(|steering| {
-            if steering.state == CopyState::Frozen {
-                steering.state = CopyState::Following;
-            }
-        });
-        self.shared.control_waiting(move |control| control.release(id));
+        let outgoing = self.outgoing.clone();
+        self.shared.control_waiting(move |control| control.release_of(&outgoing));
         let (Failed::Retry(text) | Failed::Over(text)) = &failed;
         let told = format!("ERR the slots of move {id} could not be held within {timeout_ms} ms: {text}");
         asker.answer(self.shared, |reply| reply.error(&told));
@@ -504,7 +516,26 @@ impl<'m> Mover<'m> {
         }
     }
 
+    /// From here on only a decision ends the hold.
+    fn promise(&mut self, epoch: u64) -> Result<(), Failed> {
+        let outgoing = self.outgoing.clone();
+        let is_kept = self.shared.control_waiting(move |control| control.promise(&outgoing, epoch)).unwrap_or(false);
+        if !is_kept {
+            return Err(Failed::Retry("the hold was ended".to_owned()));
+        }
+        self.confirmed = epoch;
+        Ok(())
+    }
+
+    /// No view of before the epoch is taken from here on, not even after a restart.
+    fn keep_floor(&self, epoch: u64) -> Result<(), Failed> {
+        let keep = move |control: &mut Control| control.refuse_stale(epoch).and_then(|()| control.keep_floor(epoch));
+        let kept = self.shared.control_waiting(keep).unwrap_or_else(|| Err("the server is ending".to_owned()));
+        kept.map_err(Failed::Retry)
+    }
+
     fn hold_and_confirm(&mut self, epoch: u64, until: Instant) -> Result<(), Failed> {
+        self.keep_floor(epoch)?;
         for _ in 0..ROUNDS_BEFORE_HOLD {
             self.pump()?;
             if self.out.bytes.len() as u64 + self.reader.behind() <= LAG_AT_HOLD {
@@ -516,21 +547,24 @@ impl<'m> Mover<'m> {
             return Err(Failed::Retry("the target does not catch up".to_owned()));
         }
         self.outgoing.steering.lock().held_since = Some(Instant::now());
-        let hold =
-            Hold { id: self.outgoing.id, slots: self.outgoing.slots.clone(), epoch, is_promised: false, lingers: None };
-        let held = self.shared.control_waiting(move |control| control.hold(hold, until)).unwrap_or(false);
-        if !held {
-            return Err(Failed::Retry("a command holds one of them for long".to_owned()));
-        }
+        let outgoing = self.outgoing.clone();
+        let held = self.shared.control_waiting(move |control| control.hold(&outgoing, epoch, until));
+        held.unwrap_or_else(|| Err("the server is ending".to_owned())).map_err(Failed::Retry)?;
         // Nothing changes the slots any more: all that did is in the journal.
         let end = self.shared.keyspace.journal.end();
         while self.reader.position() < end {
             self.pump()?;
         }
         self.send(until)?;
+        self.confirm(epoch, until)
+    }
+
+    /// Has the target compare what it has, and keep the epoch.
+    fn confirm(&mut self, epoch: u64, until: Instant) -> Result<(), Failed> {
         let claim = self.claim(until)?;
-        let number = self.outgoing.id.to_string();
-        let words: [&[u8]; 5] = [b"OXIDIS", b"IMPORT", b"CONFIRM", number.as_bytes(), claim.as_bytes()];
+        let (number, epoch) = (self.outgoing.id.to_string(), epoch.to_string());
+        let words: [&[u8]; 6] =
+            [b"OXIDIS", b"IMPORT", b"CONFIRM", number.as_bytes(), claim.as_bytes(), epoch.as_bytes()];
         let reply = self.wire.ask(&words, until, || !self.outgoing.is_over()).map_err(Failed::of)?;
         if reply.is_error() {
             return Err(Failed::Over(format!("the target has other data: {}", text_of(&reply))));
@@ -559,12 +593,40 @@ impl<'m> Mover<'m> {
         Ok(text)
     }
 
-    /// The target has all; the manager decides.
-    fn await_decision(&mut self) -> Result<(), Failed> {
-        while !self.outgoing.is_over() {
-            self.outgoing.rest(QUIET);
+    /// The target has all; the manager decides. Returns when it has.
+    fn await_decision(&mut self) {
+        loop {
+            let (state, freeze) = {
+                let mut steering = self.outgoing.steering.lock();
+                let state = steering.state;
+                (state, steering.freeze.take_if(|_| state == CopyState::Frozen))
+            };
+            if state != CopyState::Frozen {
+                return;
+            }
+            match freeze {
+                Some(freeze) => self.hold_on(freeze),
+                None => self.outgoing.rest(QUIET),
+            }
         }
-        self.end()
+    }
+
+    /// FREEZE was said again. Whatever comes of it, the slots stay held: the manager may act by the first answer.
+    fn hold_on(&mut self, freeze: Freeze) {
+        let Freeze { epoch, until, asker, .. } = freeze;
+        let again = if epoch <= self.confirmed {
+            Ok(())
+        } else {
+            self.keep_floor(epoch).and_then(|()| self.confirm(epoch, until)).and_then(|()| self.promise(epoch))
+        };
+        let id = self.outgoing.id;
+        asker.answer(self.shared, |reply| match again {
+            Ok(()) => reply.ok(),
+            Err(Failed::Retry(text) | Failed::Over(text)) => {
+                reply
+                    .error(format!("ERR the slots of move {id} are held, but not confirmed for epoch {epoch}: {text}"));
+            }
+        });
     }
 
     fn end(&mut self) -> Result<(), Failed> {

@@ -4,7 +4,7 @@
 
 use super::control::Control;
 use super::incoming::{self, Incoming};
-use super::outgoing::{self, Outgoing};
+use super::outgoing;
 use super::stats;
 use super::store::Kept;
 use crate::durability::save::Asker;
@@ -169,6 +169,11 @@ fn newness(args: Args<'_>, at: usize) -> Result<Newness, CmdError> {
     Ok(Newness { term: Term(number(argument(args, at)?)?), epoch: Epoch(number(argument(args, at + 1)?)?) })
 }
 
+/// As [`newness`], where it may be left out.
+fn newness_if_said(args: Args<'_>, at: usize) -> Result<Option<Newness>, CmdError> {
+    if args.len() > at { newness(args, at).map(Some) } else { Ok(None) }
+}
+
 fn unknown(move_id: u64) -> CmdError {
     CmdError::text(format!("ERR this server knows no move {move_id}: start it anew with OXIDIS MOVE START"))
 }
@@ -212,18 +217,13 @@ fn outgoing_step(worker: &mut Worker, id: ConnId, session: &mut Session, args: A
             return Ok(Step::Parked);
         }
         b"cancel" => {
-            ask(worker, id, session, args, move |control| {
-                cancel(control, move_id, known.as_deref());
-                Ok(())
-            });
+            let newness = newness_if_said(args, 4)?;
+            ask(worker, id, session, args, move |control| cancel(control, move_id, newness));
             return Ok(Step::Parked);
         }
         b"finish" => {
             let newness = newness(args, 4)?;
-            ask(worker, id, session, args, move |control| {
-                finish(control, move_id, newness, known.as_deref());
-                Ok(())
-            });
+            ask(worker, id, session, args, move |control| finish(control, move_id, newness));
             return Ok(Step::Parked);
         }
         _ => {
@@ -236,29 +236,54 @@ fn outgoing_step(worker: &mut Worker, id: ConnId, session: &mut Session, args: A
     Ok(Step::Done)
 }
 
-fn cancel(control: &mut Control, move_id: u64, known: Option<&Outgoing>) {
+fn cancel(control: &mut Control, move_id: u64, newness: Option<Newness>) -> Result<(), String> {
+    let known = control.shared.cluster.outgoing_of(move_id).filter(|outgoing| !outgoing.is_over());
+    let is_kept = control.kept.leaving.iter().any(|one| one.id == move_id);
+    if known.is_none() && !is_kept && control.holds.iter().all(|hold| hold.id != move_id) {
+        return Ok(());
+    }
+    if let Some(newness) = newness {
+        control.refuse_stale(newness.epoch.0)?;
+    }
     if let Some(outgoing) = known {
         outgoing.cancel();
     }
     control.release(move_id);
     control.forget_leaving(move_id);
+    Ok(())
 }
 
-fn finish(control: &mut Control, move_id: u64, newness: Newness, known: Option<&Outgoing>) {
+fn finish(control: &mut Control, move_id: u64, newness: Newness) -> Result<(), String> {
+    let known = control.shared.cluster.outgoing_of(move_id);
     let of_file = control.kept.leaving.iter().find(|one| one.id == move_id).cloned();
     // A move that has been seen to is in neither place: there is nothing left to do.
-    let place = match (known, of_file) {
+    let place = match (&known, of_file) {
         (Some(outgoing), _) if outgoing.is_over() => None,
         (Some(outgoing), _) => Some((outgoing.slots.clone(), outgoing.target.clone())),
         (None, Some(leaving)) => Some((leaving.slots, leaving.target)),
         (None, None) => None,
     };
     if let Some((slots, target)) = place {
+        let map = control.shared.cluster.map();
+        let is_shown = map.is_some_and(|map| super::slots_of(&slots).all(|slot| !map.is_ours(slot)));
+        if !is_shown {
+            control.refuse_stale(newness.epoch.0)?;
+        }
         control.finish(move_id, &slots, &target, newness);
     }
     if let Some(outgoing) = known {
         outgoing.finish();
     }
+    Ok(())
+}
+
+fn abort(control: &mut Control, move_id: u64, newness: Option<Newness>) -> Result<(), String> {
+    let is_known = control.kept.coming.iter().any(|one| one.id == move_id);
+    if let Some(newness) = newness.filter(|_| is_known) {
+        control.refuse_stale(newness.epoch.0)?;
+    }
+    incoming::abort(control, move_id);
+    Ok(())
 }
 
 fn incoming_step(worker: &mut Worker, id: ConnId, session: &mut Session, args: Args<'_>) -> Result<Step, CmdError> {
@@ -281,10 +306,16 @@ fn incoming_step(worker: &mut Worker, id: ConnId, session: &mut Session, args: A
             let newness = newness(args, 4)?;
             ask(worker, id, session, args, move |control| incoming::commit(control, move_id, newness));
         }
-        b"abort" => ask(worker, id, session, args, move |control| {
-            incoming::abort(control, move_id);
-            Ok(())
-        }),
+        b"abort" => {
+            let newness = newness_if_said(args, 4)?;
+            // A source speaks for what it brings, not for what another has begun since.
+            let brings = session.extra.as_ref().is_some_and(|extra| extra.importing.is_some());
+            if brings && !known.is_some_and(|incoming| incoming.is_brought_by(worker.index, id)) {
+                worker.reply.ok();
+                return Ok(Step::Done);
+            }
+            ask(worker, id, session, args, move |control| abort(control, move_id, newness));
+        }
         b"apply" | b"confirm" => {
             let incoming = known
                 .filter(|incoming| incoming.is_brought_by(worker.index, id))
@@ -292,7 +323,8 @@ fn incoming_step(worker: &mut Worker, id: ConnId, session: &mut Session, args: A
             let order = if step == b"apply" {
                 incoming::Order::Apply(argument(args, 4)?.to_vec())
             } else {
-                incoming::Order::Confirm(incoming::Claim::read(argument(args, 4)?).ok_or(::commands::error::SYNTAX)?)
+                let claim = incoming::Claim::read(argument(args, 4)?).ok_or(::commands::error::SYNTAX)?;
+                incoming::Order::Confirm(claim, number(argument(args, 5)?)?)
             };
             let asker = Asker::new(worker, id, session, CommandId::Oxidis, args);
             incoming.send(&shared, order, asker);

@@ -4,7 +4,7 @@
 //! at a time: KEYS on an offload thread when there is much to walk. Inside MULTI the gate is closed for all of them.
 
 use super::Step;
-use crate::cluster::admit;
+use crate::cluster::admit::{Verdict, allowed};
 use crate::offload::{Job, Work};
 use crate::session::{Session, State};
 use crate::worker::Worker;
@@ -13,7 +13,6 @@ use commands::{CmdError, options};
 use keyspace::eviction::AccessClock;
 use keyspace::journal::effects::Verbatim;
 use keyspace::slot::Db;
-use keyspace::table::CURSOR_BITS;
 use keyspace::{DbIndex, DbView, Events, LockSet, Slot};
 use net::ConnId;
 use resp::{Args, Reply};
@@ -35,6 +34,9 @@ const SCAN_SMALL: u64 = 4096;
 const SLOTS_HELD: CmdError = CmdError::new("TRYAGAIN Slots are just moving to another server, try again");
 /// Bits of a cursor that hold the slot.
 const SLOT_BITS: u32 = 14;
+/// Bits of a proxy's cursor that say which process gave it, and hexadecimal digits.
+const TAG_BITS: u32 = 16;
+const TAG_DIGITS: usize = 4;
 
 /// Whether a command works on the whole keyspace.
 pub(crate) fn handles(id: CommandId) -> bool {
@@ -96,28 +98,41 @@ fn scan_options<'a>(args: Args<'a>) -> Result<ScanOptions<'a>, CmdError> {
     Ok(options)
 }
 
-/// Whose cursor it is, in seven bits, never 0: a place in a slot is one of a hash that each process seeds anew. So much
-/// fits below 2^53, where clients that keep cursors as doubles still tell them apart.
-fn scan_tag(run_id: &str) -> u64 {
-    let digits = run_id.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default();
-    digits % 127 + 1
+/// The number of this process in cursors: a place in a slot means something only to the process that gave it.
+fn tag_of(run_id: &str) -> u64 {
+    u64::from_str_radix(run_id.get(..TAG_DIGITS).unwrap_or_default(), 16).unwrap_or(0)
 }
 
-/// SCAN. A proxy walks the slots of a cluster from owner to owner: for it the cursor names the slot, whose owner alone
-/// answers; it ends before the first slot of another, and a place in a slot that another process gave counts as its begin.
+/// A cursor for a proxy. The place's last bits are mostly 0, so it is turned round: the number stays small.
+fn proxy_cursor(tag: u64, slot: u64, inner: u64) -> u64 {
+    if inner == 0 {
+        return slot;
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "places are below 2^32: keyspace::table")]
+    let turned = u64::from((inner as u32).reverse_bits());
+    turned << (SLOT_BITS + TAG_BITS) | tag << SLOT_BITS | slot
+}
+
+/// The place of such a cursor in its slot; 0, its begin, for one of another process.
+fn place_of(tag: u64, cursor: u64) -> u64 {
+    let is_own = cursor >> SLOT_BITS & ((1 << TAG_BITS) - 1) == tag;
+    let turned = u32::try_from(cursor >> (SLOT_BITS + TAG_BITS)).unwrap_or(0);
+    if is_own { u64::from(turned.reverse_bits()) } else { 0 }
+}
+
 fn scan(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> Result<Step, CmdError> {
     let cursor = commands::cursor(&args[1])?;
-    let is_proxy = session.state.has(State::PROXY) && worker.shared.cluster.is_managed() && !worker.is_replaying;
-    let tag = if is_proxy { scan_tag(&worker.shared.run_id) } else { 0 };
     let options = scan_options(args)?;
     let slots = worker.locks.keyspace().space().count();
     #[allow(clippy::cast_possible_truncation)]
     let mut slot = (cursor & ((1 << SLOT_BITS) - 1)) as usize;
-    let mut inner = cursor >> SLOT_BITS;
-    if is_proxy {
-        let is_ours = inner >> CURSOR_BITS == tag;
-        inner = if is_ours { inner & ((1 << CURSOR_BITS) - 1) } else { 0 };
-    }
+    // A proxy goes on with the owner of the slot at which this server ends. Transactions and scripts walk what is here.
+    let for_proxy = session.state.has(State::PROXY)
+        && worker.shared.cluster.is_managed()
+        && worker.locks.held() == 0
+        && !worker.locks.is_alone();
+    let tag = tag_of(&worker.shared.run_id);
+    let mut inner = if for_proxy { place_of(tag, cursor) } else { cursor >> SLOT_BITS };
     let mut found: Vec<Vec<u8>> = Vec::new();
     let mut seen = 0;
     let mut visited = 0;
@@ -132,18 +147,15 @@ fn scan(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
             }
             break;
         }
-        if is_proxy {
-            let judged = worker.judge_slots(id, &[Slot::new(slot)], admit::allowed(session, false));
-            if !matches!(judged, Ok(None)) {
-                if worker.locks.held() > held_before {
-                    worker.locks.unlock_all();
-                }
-                match judged {
-                    // The next call begins here, with its owner.
-                    _ if visited > 0 => break,
-                    Ok(Some(step)) => return Ok(step),
-                    Err(error) => return Err(error),
-                    Ok(None) => {}
+        if for_proxy {
+            let (slot, allowed) = ([Slot::new(slot)], allowed(session, false));
+            if !matches!(worker.shared.judge(&worker.locks, &slot, allowed), Verdict::Runs) {
+                // At the first the answer is that to a command on a key of it.
+                let judged = if visited == 0 { worker.judge_slots(id, &slot, allowed) } else { Ok(None) };
+                worker.locks.unlock_all();
+                match judged? {
+                    Some(step) => return Ok(step),
+                    None => break,
                 }
             }
         }
@@ -169,10 +181,11 @@ fn scan(worker: &mut Worker, id: ConnId, session: &Session, args: Args<'_>) -> R
             break;
         }
     }
-    if inner != 0 {
-        inner |= tag << CURSOR_BITS;
-    }
-    let next = if slot >= slots { 0 } else { inner << SLOT_BITS | slot as u64 };
+    let next = match slot as u64 {
+        _ if slot >= slots => 0,
+        slot if for_proxy => proxy_cursor(tag, slot, inner),
+        slot => inner << SLOT_BITS | slot,
+    };
     worker.reply.array(2);
     worker.reply.bulk(next.to_string());
     worker.reply.array(found.len());
@@ -449,4 +462,26 @@ fn swap_all(worker: &mut Worker, first: DbIndex, second: DbIndex) {
         worker.locks.swap_slot_dbs(slot, first, second, worker.now_ms, &mut worker.events);
     }
     worker.shared.keyspace.snapshots.note_swap(first, second);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxys_cursor_is_read_back_by_its_own_process() {
+        assert_eq!(proxy_cursor(0xABCD, 77, 0), 77);
+        for inner in [1 << 31, 3 << 16, 1, 0xFFFF_FFFF] {
+            let cursor = proxy_cursor(0xABCD, 16383, inner);
+            assert_eq!(cursor & 0x3FFF, 16383);
+            assert_eq!(place_of(0xABCD, cursor), inner);
+            assert_eq!(place_of(0xABCE, cursor), 0);
+        }
+        // Places of a table of a million keys.
+        assert!(proxy_cursor(0xFFFF, 16383, 0xFFFF_F000) < 1 << 53);
+        for odd in [u64::MAX, 1 << 63, 0] {
+            place_of(0, odd);
+        }
+        assert_eq!((tag_of("0a1bffff"), tag_of("")), (0x0A1B, 0));
+    }
 }

@@ -181,7 +181,16 @@ impl<'a> ScriptHost<'a> {
         let allowed = allowed(self.inner, spec.flags.contains(Flags::WRITE));
         match self.worker.shared.judge(&self.worker.locks, slots, allowed) {
             Verdict::Runs => Ok(()),
-            // A slot that it did not declare and that is about to leave: there is nothing to wait for it by.
+            // A slot that it did not declare is held for a cut-over: the script begins anew when that is decided.
+            Verdict::Waits if self.can_restart() => {
+                self.why = Why::Held;
+                if matches!(self.place, Place::Worker { .. }) {
+                    // Here, while the slot is locked. A thread keeps its job, see there.
+                    self.worker.shared.cluster.wait(self.worker.index, self.conn.as_u64());
+                }
+                Err(Refused::Restart)
+            }
+            // It has written and cannot begin anew, or the slot is another's.
             Verdict::Waits | Verdict::Again | Verdict::Refused(_) => Err(Refused::Error(NOT_LOCAL.into())),
         }
     }

@@ -102,6 +102,8 @@ pub(crate) enum Why {
     Wide,
     /// It takes long.
     Slow,
+    /// It needs a slot that it did not declare and that is held for a cut-over.
+    Held,
 }
 
 /// Whether a command is one of these.
@@ -178,6 +180,7 @@ pub(crate) fn command(
                 submit(worker, id, session, spec, args, target, &slots);
                 return Ok(Step::Parked);
             }
+            Outcome::Elsewhere(Why::Held) => return Ok(Step::Again),
             Outcome::Elsewhere(Why::Wide) => {}
         }
     }
@@ -193,6 +196,7 @@ pub(crate) fn command(
         None => Ok(Step::Retry),
         Some(Err(step)) => Ok(step),
         Some(Ok(Outcome::Done)) => Ok(Step::Done),
+        Some(Ok(Outcome::Elsewhere(Why::Held))) => Ok(Step::Again),
         Some(Ok(Outcome::Elsewhere(_))) => {
             submit(worker, id, session, spec, args, target, &slots);
             Ok(Step::Parked)

@@ -208,6 +208,13 @@ fn run_job(worker: &mut Worker, job: Job) -> Option<Vec<u8>> {
             let ended =
                 run::run(worker, job.conn, &mut session, job.spec, args, &job.target, run::Place::Thread { oom });
             worker.serve_held();
+            if matches!(ended, run::Outcome::Elsewhere(run::Why::Held)) {
+                // Before the slot can be let go.
+                worker.shared.cluster.keep_script(job);
+                worker.locks.end_alone(token);
+                worker.locks.leave();
+                return None;
+            }
             worker.locks.end_alone(token);
             ended
         } else {
@@ -225,6 +232,13 @@ fn run_job(worker: &mut Worker, job: Job) -> Option<Vec<u8>> {
                 run::run(worker, job.conn, &mut session, job.spec, args, &job.target, run::Place::Thread { oom });
             if !worker.events.ready.is_empty() {
                 worker.serve_held();
+            }
+            if matches!(ended, run::Outcome::Elsewhere(run::Why::Held)) {
+                worker.shared.cluster.keep_script(job);
+                worker.locks.unlock_all();
+                worker.locks.end_long();
+                worker.locks.leave();
+                return None;
             }
             worker.locks.end_long();
             ended
