@@ -3,8 +3,8 @@
 use super::docs::{Argument, Group, block, docs, integer, key_argument, one_of, string, token, unix_time};
 use super::id::CommandId::{
     Bigkeys, Delifeq, Hexpire, Hexpireat, Hexpiretime, Hgetdel, Hgetex, Hotkeys, Hpersist, Hpexpire, Hpexpireat,
-    Hpexpiretime, Hpttl, Hsetex, Httl, Oxidis, OxidisImport, OxidisJoin, OxidisLeave, OxidisMove, OxidisProxy,
-    OxidisSlots, OxidisView,
+    Hpexpiretime, Hpttl, Hsetex, Httl, Oxidis, OxidisHelp, OxidisImport, OxidisJoin, OxidisLeave, OxidisMove,
+    OxidisProxy, OxidisSlots, OxidisView,
 };
 use super::row::category::{DANGEROUS, HASH, IMPLIED, KEYSPACE, STRING};
 use super::row::flag::{ADMIN, DENYOOM, FAST, LOADING, NO_MULTI, NONE, NOSCRIPT, READONLY, STALE, WRITE};
@@ -132,6 +132,12 @@ pub(super) static ROWS: [CommandSpec; 16] = [
     row(Oxidis, "oxidis", -2, NONE, IMPLIED)
         .docs(&docs(Group::Cluster, "7.2.0", "That of the subcommand.", "Manages a server as a member of a cluster."))
         .subcommands(&[
+            row(OxidisHelp, "oxidis|help", 2, LOADING | STALE, IMPLIED).docs(&docs(
+                Group::Cluster,
+                "7.2.0",
+                "O(1)",
+                "Explains the subcommands.",
+            )),
             row(OxidisImport, "oxidis|import", -4, OXIDIS, IMPLIED).docs(
                 &docs(
                     Group::Cluster,

@@ -47,12 +47,26 @@ fn entries(container: CommandId) -> Option<&'static [Entry]> {
         CommandId::Object => OBJECT,
         CommandId::Pubsub => PUBSUB,
         CommandId::Script => SCRIPT,
+        CommandId::Oxidis => OXIDIS,
         CommandId::Slowlog => SLOWLOG,
         CommandId::Xgroup => XGROUP,
         CommandId::Xinfo => XINFO,
         _ => return None,
     })
 }
+
+const OXIDIS: &[Entry] = &[
+    ("IMPORT BEGIN|COMMIT|ABORT <move> ...", &["Take slots over from another server."]),
+    ("JOIN <member> <manager> [<manager> ...]", &["Make this server a member of the cluster of these managers."]),
+    ("LEAVE", &["Make it a plain server again."]),
+    (
+        "MOVE START|STATUS|RATE|PAUSE|RESUME|CANCEL|FREEZE|FINISH <move> ...",
+        &["Move slots to another server, as the manager decides."],
+    ),
+    ("PROXY <name>", &["Say that this connection is a proxy's."]),
+    ("SLOTS STATS [<ranges>]", &["Show what slots hold and how much they are used."]),
+    ("VIEW", &["Show what this server knows of its cluster."]),
+];
 
 const ACL: &[Entry] = &[
     ("CAT [<category>]", &["Name the categories, or the commands of <category>."]),

@@ -414,6 +414,7 @@ pub enum CommandId {
     Httl,
     Hotkeys,
     Oxidis,
+    OxidisHelp,
     OxidisImport,
     OxidisJoin,
     OxidisLeave,

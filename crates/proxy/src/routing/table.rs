@@ -141,6 +141,6 @@ pub(super) const fn route_of(id: CommandId) -> Route {
         C::Hpexpire | C::Hpexpireat | C::Hpexpiretime | C::Hpttl | C::Hsetex | C::Httl => Route::Slot,
         C::Hotkeys | C::Bigkeys => Route::Refused(SERVER_ONLY),
         C::Oxidis | C::OxidisImport | C::OxidisJoin | C::OxidisLeave | C::OxidisMove => Route::Refused(TOPOLOGY),
-        C::OxidisProxy | C::OxidisSlots | C::OxidisView => Route::Refused(TOPOLOGY),
+        C::OxidisHelp | C::OxidisProxy | C::OxidisSlots | C::OxidisView => Route::Refused(TOPOLOGY),
     }
 }

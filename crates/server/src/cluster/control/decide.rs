@@ -8,9 +8,9 @@
 use super::super::store::{Arrival, Leaving};
 use super::super::{Map, slots_of};
 use super::{Control, Hold};
-use keyspace::Slot;
 use crate::log;
 use crate::process::log::Level;
+use keyspace::Slot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use topology::{Role, SlotSet, Stage};
