@@ -360,8 +360,11 @@ fn waitaof_counts_the_logs_of_replicas_and_wakes_when_they_are_on_disk() {
     let turns = |client: &mut Client| client.info("eventloop_cycles").unwrap().parse::<u64>().unwrap();
     // Whoever waits is parked: the loop does not run hot for it.
     let mut waiting = primary.client();
+    // Of who has written nothing, all is in every log.
+    waiting.check("WAITAOF 0 2 600", "[:1 :2]");
+    waiting.check("SET w 1", "+OK");
     let before = turns(&mut client);
-    waiting.send(&["WAITAOF", "0", "2", "600"]).unwrap();
+    waiting.send(&["WAITAOF", "0", "2", "3000"]).unwrap();
     assert_eq!(waiting.read().unwrap().to_string(), "[:1 :1]");
     let used = turns(&mut client) - before;
     assert!(used < 2_000, "{used} turns");
