@@ -261,6 +261,7 @@ fn info_has_all_of_redis_fields() {
             "eventloop_cycles",
             "eventloop_duration_cmd_sum",
             "eventloop_duration_sum",
+            "expired_subkeys",
             "instantaneous_eventloop_cycles_per_sec",
             "instantaneous_eventloop_duration_usec",
             "listener0",

@@ -284,7 +284,9 @@ fn log(setting: &Setting<'_>, args: Args<'_>, reply: &mut Reply) -> Result<(), C
 }
 
 fn dry_run(setting: &Setting<'_>, args: Args<'_>, reply: &mut Reply) -> Result<(), CmdError> {
-    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    // Redis writes both as C strings.
+    let shown =
+        |text: &[u8]| String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
     let user =
         setting.acl.get(&args[2]).ok_or_else(|| CmdError::text(format!("ERR User '{}' not found", shown(&args[2]))))?;
     let spec = (setting.find)(args.slice(3))

@@ -264,14 +264,18 @@ impl<'a> ScriptHost<'a> {
         if self.read_only && spec.flags.intersects(Flags::WRITE.with(Flags::MAY_REPLICATE)) {
             return Err(READ_ONLY.into());
         }
-        if spec.flags.contains(Flags::WRITE)
-            && !self.worker.is_replaying
-            && let Some(error) = self.worker.write_refusal()
-        {
-            return Err(format!("-{}", error.0).into());
-        }
-        if let Err(error) = self.worker.check_replication(self.inner, spec) {
-            return Err(format!("-{}", error.0).into());
+        // A disk that fails, or a replica that is lost, in the middle of a script that has written does not end it: half of
+        // it would stay.
+        if !self.wrote {
+            if spec.flags.contains(Flags::WRITE)
+                && !self.worker.is_replaying
+                && let Some(error) = self.worker.write_refusal()
+            {
+                return Err(format!("-{}", error.0).into());
+            }
+            if let Err(error) = self.worker.check_replication(self.inner, spec) {
+                return Err(format!("-{}", error.0).into());
+            }
         }
         let cluster = &self.worker.shared.cluster;
         let looks = spec.has_keys() && !self.worker.config.cluster_allow_reads_when_down;

@@ -283,9 +283,12 @@ fn waits_long(args: &[Vec<u8>]) -> bool {
         return false;
     }
     let timeout = if name == b"BLMPOP" || name == b"BZMPOP" { args.get(1) } else { args.last() };
-    timeout
-        .and_then(|text| std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok())
-        .is_some_and(|seconds| !(seconds < 0.0 || (0.001..=0.5).contains(&seconds)))
+    // strtold reads hexadecimal numbers, too.
+    let is_hexadecimal = |text: &[u8]| text.starts_with(b"0x") || text.starts_with(b"0X");
+    timeout.is_some_and(|text| is_hexadecimal(text))
+        || timeout
+            .and_then(|text| std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok())
+            .is_some_and(|seconds| !(seconds < 0.0 || (0.001..=0.5).contains(&seconds)))
 }
 
 fn settings(vocabulary: &mut Vocabulary) -> Vec<(&'static str, &'static str)> {
