@@ -348,7 +348,8 @@ pub(super) fn sentinels(context: &Context<'_>) -> Result<String> {
             drop(primary);
             let path = directories[0].path().join("server.conf").to_string_lossy().into_owned();
             let back = pick(first).first(&path).port(port).directory(directories[0].path()).try_start()?;
-            wait_until("the old primary follows", LIMIT * 2, || match back.client().info("master_port") {
+            // Sentinels that were held up for two seconds do nothing for thirty (TILT), and wait some ten more before this.
+            wait_until("the old primary follows", LIMIT * 4, || match back.client().info("master_port") {
                 Some(port) if port == replica.port().to_string() => Ok(()),
                 state => Err(format!("{state:?}")),
             });
