@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use options::{Item, Look, Operands, Reader, Row, Rules, Section, Tool, help, row, section, suggestion};
+use options::{Look, Operands, Reader, Row, Rules, Section, Tool, help, row, section};
 
 use crate::checks::examine;
 use crate::machine::Machine;
@@ -98,17 +98,7 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, String> {
     let mut options = Options { clients: 10_000, server: None, is_json: false };
     let tool = tool();
     let mut reader = Reader::new(&tool, arguments);
-    while let Some(item) = reader.read() {
-        let (row, value) = match item {
-            Item::Option { row, value, .. } => (row, String::from_utf8_lossy(&value.unwrap_or_default()).into_owned()),
-            Item::Unknown(name) => {
-                let meant = suggestion(&tool, &name).map(|meant| format!(". {meant}")).unwrap_or_default();
-                return Err(format!("unknown option '{name}'{meant}"));
-            }
-            Item::NoValue(name) => return Err(format!("{name} needs a value")),
-            Item::NeedlessValue(name) => return Err(format!("{name} takes no value")),
-            Item::Word(word) => return Err(format!("unexpected '{}'", String::from_utf8_lossy(&word))),
-        };
+    while let Some((row, value)) = reader.option()? {
         match row.key() {
             "-c" => {
                 let wrong = |_| format!("'{value}' is no number of clients");

@@ -6,9 +6,7 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use options::{
-    Item, Look, Operands, Reader, Row, Rules, Section, Tool, choice, file, folder, help, row, section, suggestion,
-};
+use options::{Look, Operands, Reader, Row, Rules, Section, Tool, choice, file, folder, help, row, section};
 use topology::SlotSpace;
 
 use crate::admin;
@@ -241,17 +239,7 @@ fn read(arguments: &[OsString]) -> Result<Given, String> {
     let mut given = Given::default();
     let tool = tool();
     let mut reader = Reader::new(&tool, arguments);
-    while let Some(item) = reader.read() {
-        let (row, value) = match item {
-            Item::Option { row, value, .. } => (row, String::from_utf8_lossy(&value.unwrap_or_default()).into_owned()),
-            Item::Unknown(name) => {
-                let meant = suggestion(&tool, &name).map(|meant| format!(". {meant}")).unwrap_or_default();
-                return Err(format!("unknown option '{name}'{meant}"));
-            }
-            Item::NoValue(name) => return Err(format!("{name} needs a value")),
-            Item::NeedlessValue(name) => return Err(format!("{name} takes no value")),
-            Item::Word(word) => return Err(format!("unexpected '{}'", String::from_utf8_lossy(&word))),
-        };
+    while let Some((row, value)) = reader.option()? {
         let path = || Some(Path::new(&value).to_owned());
         let number = || value.parse::<u64>().map_err(|_| format!("{} takes a number, not '{value}'", row.key()));
         match row.key() {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use crate::{Row, Tool};
+use crate::{Row, Tool, suggestion};
 
 /// What stands at a place of the command line.
 #[derive(Debug)]
@@ -25,6 +25,23 @@ pub enum Item<'t> {
     NeedlessValue(String),
     /// A word that is no option.
     Word(Vec<u8>),
+}
+
+impl Item<'_> {
+    /// Why it cannot stand in a command line of `tool`, for a tool that has no use for it there.
+    #[must_use]
+    pub fn complaint(&self, tool: &Tool) -> String {
+        match self {
+            Item::Unknown(name) => {
+                let meant = suggestion(tool, name).map(|meant| format!(". {meant}")).unwrap_or_default();
+                format!("unknown option '{name}'{meant}")
+            }
+            Item::NoValue(name) => format!("{name} needs a value"),
+            Item::NeedlessValue(name) => format!("{name} takes no value"),
+            Item::Word(word) => format!("unexpected '{}'", String::from_utf8_lossy(word)),
+            Item::Option { name, .. } => format!("unexpected '{name}'"),
+        }
+    }
 }
 
 /// Reads words by the rows of a tool.
@@ -86,6 +103,20 @@ impl<'t> Reader<'t> {
             return Some(Item::NoValue(name));
         }
         Some(Item::Option { row, name, value })
+    }
+
+    /// The next option and its value as text (empty if it has none), for tools that take nothing but options.
+    ///
+    /// # Errors
+    /// [`Item::complaint`] on anything else.
+    pub fn option(&mut self) -> Result<Option<(&'t Row, String)>, String> {
+        match self.read() {
+            None => Ok(None),
+            Some(Item::Option { row, value, .. }) => {
+                Ok(Some((row, String::from_utf8_lossy(&value.unwrap_or_default()).into_owned())))
+            }
+            Some(other) => Err(other.complaint(self.tool)),
+        }
     }
 
     /// `--name=value`, where the tool has that.

@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 use options::shells::{Shell, script};
 use options::{
     Item, Look, Operands, Reader, Row, Rules, Section, Tool, Word, folder, help, manual, nearest, row, section,
-    suggestion,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -313,13 +312,8 @@ fn read(tool: &Tool, arguments: &[OsString]) -> Result<(Option<String>, Vec<Stri
             Item::Unknown(name) if matches!(name.as_str(), "-h" | "--help") => {
                 return Err(print(&help(tool, &program, None, Look::of_stdout()).unwrap_or_default()));
             }
-            Item::Unknown(name) => {
-                let hint = suggestion(tool, &name).map(|meant| format!(". {meant}")).unwrap_or_default();
-                return Err(complain(&format!("{}: unknown option '{name}'{hint}", tool.name)));
-            }
-            Item::NoValue(name) => return Err(complain(&format!("{}: {name} needs a value", tool.name))),
-            Item::NeedlessValue(name) => return Err(complain(&format!("{}: {name} takes no value", tool.name))),
             Item::Word(word) => words.push(String::from_utf8_lossy(&word).into_owned()),
+            wrong => return Err(complain(&format!("{}: {}", tool.name, wrong.complaint(tool)))),
         }
     }
     Ok((folder, words))

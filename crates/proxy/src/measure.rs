@@ -4,11 +4,8 @@
 //! came. So measuring reads no clock; what it cannot see is shorter than a turn. A run of different commands in one pipeline
 //! counts for its backend only.
 
-use std::collections::VecDeque;
-
 use commands::CommandId;
 use commands::table;
-use parking_lot::Mutex;
 use resp::{Limits, Parse, ParseState, Request, parse_request};
 use server::slowlog::kept_arguments;
 
@@ -96,46 +93,8 @@ pub struct SlowEntry {
     pub backend: String,
 }
 
-#[derive(Default)]
-struct Log {
-    next_id: u64,
-    entries: VecDeque<SlowEntry>,
-}
-
 /// The last requests that took long (`slowlog-log-slower-than`, `slowlog-max-len`).
-#[derive(Default)]
-pub struct SlowLog(Mutex<Log>);
-
-impl SlowLog {
-    /// Adds an entry and drops the oldest beyond `max_len`.
-    pub fn add(&self, mut entry: SlowEntry, max_len: usize) {
-        let mut log = self.0.lock();
-        entry.id = log.next_id;
-        log.next_id += 1;
-        log.entries.push_front(entry);
-        log.entries.truncate(max_len);
-    }
-
-    /// The newest `count` entries.
-    pub fn newest(&self, count: usize) -> Vec<SlowEntry> {
-        self.0.lock().entries.iter().take(count).cloned().collect()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.lock().entries.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Forgets all.
-    pub fn clear(&self) {
-        self.0.lock().entries.clear();
-    }
-}
+pub type SlowLog = server::slowlog::SlowLog<SlowEntry>;
 
 /// The arguments of a request as the log keeps them: cut, secrets hidden.
 pub fn arguments(bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -190,18 +149,15 @@ mod tests {
         assert_eq!(arguments(b"*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n"), [b"AUTH".to_vec(), b"(redacted)".to_vec()]);
         let log = SlowLog::default();
         for number in 0..3_u64 {
-            log.add(
-                SlowEntry {
-                    id: 0,
-                    time_s: number,
-                    total_us: 1,
-                    args: Vec::new(),
-                    address: String::new(),
-                    name: Vec::new(),
-                    backend: String::new(),
-                },
-                2,
-            );
+            log.add(2, |id| SlowEntry {
+                id,
+                time_s: number,
+                total_us: 1,
+                args: Vec::new(),
+                address: String::new(),
+                name: Vec::new(),
+                backend: String::new(),
+            });
         }
         assert_eq!(log.newest(9).iter().map(|entry| entry.id).collect::<Vec<_>>(), [2, 1]);
     }

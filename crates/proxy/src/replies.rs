@@ -204,7 +204,7 @@ impl Worker {
             name: client.extra.as_ref().map(|extra| extra.name.clone()).unwrap_or_default(),
             backend,
         };
-        self.shared.slowlog.add(entry, max_len);
+        self.shared.slowlog.add(max_len, |id| SlowEntry { id, ..entry });
     }
 
     fn after_lane_data(&mut self, place: u32) {

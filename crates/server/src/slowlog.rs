@@ -30,28 +30,32 @@ pub struct SlowEntry {
     pub name: Vec<u8>,
 }
 
-#[derive(Default)]
-struct Log {
+struct Log<E> {
     next_id: u64,
-    entries: VecDeque<SlowEntry>,
+    entries: VecDeque<E>,
 }
 
-/// See the module.
-#[derive(Default)]
-pub struct SlowLog(Mutex<Log>);
+/// See the module. The entries are the server's or another tool's.
+pub struct SlowLog<E = SlowEntry>(Mutex<Log<E>>);
 
-impl SlowLog {
-    /// Adds an entry and drops the oldest beyond `max_len`.
-    pub fn add(&self, mut entry: SlowEntry, max_len: usize) {
+impl<E> Default for SlowLog<E> {
+    fn default() -> Self {
+        SlowLog(Mutex::new(Log { next_id: 0, entries: VecDeque::new() }))
+    }
+}
+
+impl<E: Clone> SlowLog<E> {
+    /// Adds the entry that `made` gives for its number, and drops the oldest beyond `max_len`.
+    pub fn add(&self, max_len: usize, made: impl FnOnce(u64) -> E) {
         let mut log = self.0.lock();
-        entry.id = log.next_id;
+        let entry = made(log.next_id);
         log.next_id += 1;
         log.entries.push_front(entry);
         log.entries.truncate(max_len);
     }
 
     /// The newest `count` entries.
-    pub fn newest(&self, count: usize) -> Vec<SlowEntry> {
+    pub fn newest(&self, count: usize) -> Vec<E> {
         self.0.lock().entries.iter().take(count).cloned().collect()
     }
 
@@ -132,6 +136,6 @@ impl Shared {
             address: crate::session::address_text(session.address, &String::from_utf8_lossy(&config.unixsocket)),
             name: session.extra.as_ref().map(|extra| extra.name.clone()).unwrap_or_default(),
         };
-        self.slowlog.add(entry, max_len);
+        self.slowlog.add(max_len, |id| SlowEntry { id, ..entry });
     }
 }

@@ -6,9 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use options::{
-    Item, Look, Operands, Reader, Row, Rules, Section, Tool, Word, choice, file, help, row, section, suggestion,
-};
+use options::{Item, Look, Operands, Reader, Row, Rules, Section, Tool, Word, choice, file, help, row, section};
 
 use crate::auth;
 use crate::http::Client;
@@ -172,12 +170,7 @@ fn parse(arguments: &[OsString]) -> Result<(Options, Vec<String>), String> {
                 words.push(String::from_utf8_lossy(&word).into_owned());
                 continue;
             }
-            Item::Unknown(name) => {
-                let meant = suggestion(&tool, &name).map(|meant| format!(". {meant}")).unwrap_or_default();
-                return Err(format!("unknown option '{name}'{meant}"));
-            }
-            Item::NoValue(name) => return Err(format!("{name} needs a value")),
-            Item::NeedlessValue(name) => return Err(format!("{name} takes no value")),
+            wrong => return Err(wrong.complaint(&tool)),
         };
         match row.key() {
             "-m" => options.manager = Some(value),

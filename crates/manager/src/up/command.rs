@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use options::{Item, Look, Operands, Reader, Row, Rules, Section, Tool, folder, help, row, section, suggestion};
+use options::{Look, Operands, Reader, Row, Rules, Section, Tool, folder, help, row, section};
 
 use crate::http::Client;
 
@@ -102,17 +102,7 @@ fn parse(arguments: &[OsString]) -> Result<Options, String> {
     let mut options = Options::default();
     let tool = tool();
     let mut reader = Reader::new(&tool, arguments);
-    while let Some(item) = reader.read() {
-        let (row, value) = match item {
-            Item::Option { row, value, .. } => (row, String::from_utf8_lossy(&value.unwrap_or_default()).into_owned()),
-            Item::Unknown(name) => {
-                let meant = suggestion(&tool, &name).map(|meant| format!(". {meant}")).unwrap_or_default();
-                return Err(format!("unknown option '{name}'{meant}"));
-            }
-            Item::NoValue(name) => return Err(format!("{name} needs a value")),
-            Item::NeedlessValue(name) => return Err(format!("{name} takes no value")),
-            Item::Word(word) => return Err(format!("unexpected '{}'", String::from_utf8_lossy(&word))),
-        };
+    while let Some((row, value)) = reader.option()? {
         let number = || value.parse::<u16>().map_err(|_| format!("{} takes a number, not '{value}'", row.key()));
         match row.key() {
             "--groups" => options.wish.groups = Some(number()?),

@@ -11,7 +11,6 @@ use super::control::Control;
 use super::filter::BULK_MAX;
 use super::store::Arrival;
 use super::{discard, slots_of};
-use crate::config::Config;
 use crate::durability::save::Asker;
 use crate::exec::{Step, single};
 use crate::log;
@@ -28,7 +27,7 @@ use keyspace::{NotifyClass, Slot};
 use net::ConnId;
 use parking_lot::Mutex;
 use rdb::crc64::crc64_update;
-use resp::{Args, Limits, Parse, ParseState, Proto, Request, parse_request};
+use resp::{Args, Limits, Parse, ParseState, Request, parse_request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -292,13 +291,7 @@ struct Player {
 
 impl Player {
     fn new(shared: &Arc<Shared>, slots: &SlotSet) -> Player {
-        let mut worker = Worker::new(0, shared.clone());
-        // No worker has this number: what others would do for it, it does itself.
-        worker.index = u16::MAX;
-        worker.stats = shared.link_stats.clone();
-        worker.is_replaying = true;
-        worker.locks.is_primary = true;
-        worker.reply.set_proto(Proto::Resp2);
+        let worker = Worker::for_stream(shared);
         let mut player = Player {
             shared: shared.clone(),
             slots: slots.clone(),
@@ -316,15 +309,8 @@ impl Player {
     }
 
     fn adopt(&mut self) {
-        self.worker.adopt_config();
-        self.config_version = self.worker.config.version;
-        let mut own = Config::clone(&self.worker.config);
-        own.maxmemory = 0;
-        own.requirepass = Vec::new();
-        self.worker.config = Arc::new(own);
-        self.worker.slow_ticks = u64::MAX;
+        self.config_version = self.worker.adopt_config_for_stream();
         self.worker.events.wanted = NotifyClass::default();
-        self.worker.now_ms = 0;
     }
 
     /// Where what was done ends in the journal.

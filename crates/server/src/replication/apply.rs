@@ -42,8 +42,9 @@ pub(super) struct Applier {
     pub(super) is_asked: bool,
 }
 
-impl Applier {
-    pub(super) fn new(shared: &Arc<Shared>, generation: u64) -> Applier {
+impl Worker {
+    /// One that runs what another server sends, on a thread of its own.
+    pub(crate) fn for_stream(shared: &Arc<Shared>) -> Worker {
         let mut worker = Worker::new(0, shared.clone());
         // No worker has this number: what others would do for it, it does itself.
         worker.index = u16::MAX;
@@ -51,6 +52,27 @@ impl Applier {
         worker.is_replaying = true;
         worker.locks.is_primary = true;
         worker.reply.set_proto(Proto::Resp2);
+        worker
+    }
+
+    /// Takes the configuration over but for what limits clients: the other server has judged these commands. Time stands
+    /// still, as keys end when that server says so. Returns the configuration's version.
+    pub(crate) fn adopt_config_for_stream(&mut self) -> u64 {
+        self.adopt_config();
+        let version = self.config.version;
+        let mut own = Config::clone(&self.config);
+        own.maxmemory = 0;
+        own.requirepass = Vec::new();
+        self.config = Arc::new(own);
+        self.slow_ticks = u64::MAX;
+        self.now_ms = 0;
+        version
+    }
+}
+
+impl Applier {
+    pub(super) fn new(shared: &Arc<Shared>, generation: u64) -> Applier {
+        let worker = Worker::for_stream(shared);
         let mut applier = Applier {
             shared: shared.clone(),
             generation,
@@ -67,14 +89,7 @@ impl Applier {
     }
 
     fn adopt(&mut self) {
-        self.worker.adopt_config();
-        self.config_version = self.worker.config.version;
-        let mut own = Config::clone(&self.worker.config);
-        own.maxmemory = 0;
-        own.requirepass = Vec::new();
-        self.worker.config = Arc::new(own);
-        self.worker.slow_ticks = u64::MAX;
-        self.worker.now_ms = 0;
+        self.config_version = self.worker.adopt_config_for_stream();
     }
 
     /// A stream begins whose database is `db`.
